@@ -514,5 +514,5 @@ class SimulationStalled(Bug):
         tasks = "".join(f"\n  {each}" for each in waiting)
         super().__init__(
             f"time stands still: every task waits and no timer is set{tasks}",
-            hint="give one of these tasks a timeout, or see who should have woken it",
+            hint="give one of these tasks a timeout, or find what should have woken it",
         )

@@ -54,6 +54,21 @@ async def test_reserved_machines_go_before_all_others_as_long_as_there_are_any()
 
 
 @on_virtual_time
+async def test_a_change_of_the_node_class_does_not_forget_what_was_launched() -> None:
+    """Until EC2 is asked again, a reservation has as many machines left as launches have left."""
+    async with aws_stage() as stage:
+        stage.tables.reserve("cr-1", "m5.xlarge", "us-west-2a", 1)
+        await with_pods(stage, reserving(), EVERY)
+        stage.change(EC2_NODE_CLASS, "default", {"metadata": {"labels": {"team": "shop"}}})
+        await asyncio.sleep(2)
+        stage.change(DEPLOYMENT, "inflate", {"spec": {"replicas": 20}})
+        await stage.until_running("inflate", 20)
+
+        assert stage.labels(CAPACITY_TYPE) == {"reserved", "spot"}
+        assert stage.events("InsufficientCapacityError") == []
+
+
+@on_virtual_time
 async def test_a_machine_whose_reservation_ends_is_on_demand_from_then_on() -> None:
     async with aws_stage() as stage:
         stage.tables.reserve("cr-1", "m5.xlarge", "us-west-2a", 1)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from datetime import timedelta
 
 from msgspec.structs import replace
 
@@ -13,8 +12,7 @@ from karpy.controllers.ec2 import (
     ReservationExpirationController,
     ReservationTypeController,
 )
-from karpy.controllers.queue import every
-from karpy.errors import CloudUnavailable, KarpyError, MachineNotFound
+from karpy.errors import MachineNotFound
 from karpy.model.ec2 import Instance
 from karpy.model.ec2nodeclass import FoundReservation
 from karpy.model.kinds import NODE, NODE_CLAIM
@@ -149,29 +147,3 @@ def test_nodes_tell_how_much_memory_machines_have() -> None:
     run(story())
 
     assert heard == [("default", ("ami-amd", "ami-arm"), {"m5.large": 7000 * 2**20})]
-
-
-def test_rounds_go_on_after_a_failure_and_come_often_at_first() -> None:
-    async def story() -> tuple[list[float], list[KarpyError]]:
-        times: list[float] = []
-        failed: list[KarpyError] = []
-
-        async def work() -> None:
-            times.append(asyncio.get_running_loop().time())
-            if len(times) == 2:
-                raise CloudUnavailable(call="x", problem="y")
-
-        def on_failure(key: str, error: KarpyError) -> None:
-            del key
-            failed.append(error)
-
-        minute, second = timedelta(minutes=1), timedelta(seconds=1)
-        task = asyncio.ensure_future(every(minute, work, on_failure, often=(3, second)))
-        await asyncio.sleep(125)
-        task.cancel()
-        return times, failed
-
-    times, failed = run(story())
-
-    assert times == [0, 1, 2, 3, 63, 123]
-    assert len(failed) == 1

@@ -102,6 +102,28 @@ async def test_room_on_a_node_that_is_deleted_is_there_again_at_once() -> None:
 
 
 @on_virtual_time
+async def test_room_stays_while_the_nodes_that_have_it_are_replaced() -> None:
+    async with staged(options=OPTIONS) as stage:
+        furnish(stage)
+        await stage.until(lambda: is_there(stage))
+        await asyncio.sleep(60)
+        labels = {"spec": {"template": {"metadata": {"labels": {"team": "shop"}}}}}
+        stage.change(NODE_POOL, "default", labels, "label its nodes")
+        lost: list[str] = []
+
+        def are_replaced() -> bool:
+            if not is_there(stage):
+                lost.append(provisioning(stage))
+            labels = [each["metadata"]["labels"] for each in stage.nodes]
+            return [each.get("team") for each in labels] == ["shop"] * 2
+
+        await stage.until(are_replaced)
+
+        assert lost == []
+        assert stage.voice.counted("nodeclaims_created_total", reason="drifted") == 2
+
+
+@on_virtual_time
 async def test_room_that_a_limit_denies_is_there_once_pods_leave_some() -> None:
     async with staged(options=OPTIONS) as stage:
         furnish(stage, replicas=0)

@@ -1,7 +1,7 @@
 """What a controller works with: the ports it shares with others, and a thread for decisions."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Final, TypeVar
@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
-from karpy.controllers.queue import UNOBSERVED, OnFailure
+from karpy.controllers.queue import UNOBSERVED, OnFailure, every
 from karpy.controllers.writer import Writer
 from karpy.errors import AnswerMalformed
 from karpy.model.kinds import Kind
@@ -47,6 +47,15 @@ class ControllerContext(Struct, frozen=True):
     """A decision ends after that with what it has."""
     observer: Observer = UNOBSERVED
     """Hears how the work of the controller goes on."""
+
+    async def every(
+        self,
+        period: timedelta,
+        work: Callable[[], Awaitable[None]],
+        often: tuple[int, timedelta] = (0, timedelta()),
+    ) -> None:
+        """Do the work of the controller now and then, until cancelled; failures are reported."""
+        await every(period, work, self.on_failure, often=often, observer=self.observer)
 
     def claim(self, name: str) -> Kept[ClaimRecord] | None:
         """Return a NodeClaim of ours, or None."""

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.queue import every, quiet
+from karpy.controllers.queue import quiet
 from karpy.core.aws.capacity import memory_by_type
 from karpy.core.aws.reservations import (
     demoted,
@@ -52,7 +52,7 @@ class ReservationTypeController:
 
     async def run(self) -> None:
         """Look at reserved machines, until cancelled."""
-        await every(_RESERVATION_PERIOD, self.look, self._context.on_failure)
+        await self._context.every(_RESERVATION_PERIOD, self.look)
 
     async def look(self) -> None:
         """Look at all reserved machines once."""
@@ -76,7 +76,7 @@ class ReservationExpirationController:
 
     async def run(self) -> None:
         """Look at reserved machines, until cancelled."""
-        await every(_RESERVATION_PERIOD, self.look, self._context.on_failure)
+        await self._context.every(_RESERVATION_PERIOD, self.look)
 
     async def look(self) -> None:
         """Look at all reserved machines once."""
@@ -99,7 +99,7 @@ class PartitionController:
 
     async def run(self) -> None:
         """Look for machines without a partition, until cancelled."""
-        await every(_PARTITION_PERIOD, self.look, self._context.on_failure)
+        await self._context.every(_PARTITION_PERIOD, self.look)
 
     async def look(self) -> None:
         """Look at all machines whose partition is not known."""
@@ -149,7 +149,7 @@ class CapacityController:
 
     async def run(self) -> None:
         """Look at nodes now and then, until cancelled."""
-        await every(_CAPACITY_PERIOD, self.look, self._context.on_failure)
+        await self._context.every(_CAPACITY_PERIOD, self.look)
 
     async def look(self) -> None:
         """Look at all nodes once; what types that have none any more had stays known."""

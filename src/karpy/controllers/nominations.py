@@ -179,9 +179,9 @@ class PodNominator:
         self._which = which
         self._on_call: Callable[[str], None] = lambda _: None
         self._decision: tuple[Snapshot, Verdict] | None = None
-        """What was decided last, until it is known whom to tell."""
+        """What was decided last, until its pods are known."""
         self._told: frozenset[str] = frozenset()
-        """The pods of that decision who should know their node."""
+        """The pods of that decision that get the name of their node."""
         self._awaited: dict[str, frozenset[str]] = {}
         """By NodeClaims whose nodes are not open yet, the keys of pods that are to be told."""
         self._there: dict[str, str] = {}

@@ -255,7 +255,7 @@ class Triggers:
                 self._batcher.trigger(uid)
 
     def _again(self) -> None:
-        """Have those who wait decided about again; for one window, one of them asks for all."""
+        """Decide again about pods that wait; within one window, one of them asks for all."""
         uid = next(iter(self._waiting.values()), None)
         if uid is not None:
             self._batcher.trigger(uid)

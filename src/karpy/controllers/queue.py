@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from karpy.barriers import Barrier
-from karpy.errors import Bug, KarpyError, LimitPassed
+from karpy.errors import KarpyError, LimitPassed
 from karpy.model.backoff import Backoff
 from karpy.ports.observers import Observer, ReconcileResult
 
@@ -180,9 +180,7 @@ class WorkQueue:
             self.done(key)
 
     def _fail(self, key: str, on_failure: OnFailure, error: KarpyError) -> None:
-        self._observer.finish(
-            key, ReconcileResult.BUG if isinstance(error, Bug) else ReconcileResult.ERROR
-        )
+        self._observer.finish(key, ReconcileResult.of(error))
         self.retry(key)
         on_failure(key, error)
 
@@ -201,15 +199,21 @@ async def every(
     on_failure: OnFailure,
     *,
     often: tuple[int, timedelta] = (0, timedelta()),
+    observer: Observer = UNOBSERVED,
 ) -> None:
     """Do some work now and then, until cancelled; `often` is for the first rounds that succeed."""
     count, short = often
+    observer.employ(1)
     while True:
         failed: list[KarpyError] = []
+        observer.take("")
         with Barrier(failed.append):
             await work()
         for each in failed:
+            observer.finish("", ReconcileResult.of(each))
             on_failure("", each)
+        if not failed:
+            observer.finish("", ReconcileResult.AGAIN)
         count -= not failed
         await asyncio.sleep((short if count > 0 else period).total_seconds())
 

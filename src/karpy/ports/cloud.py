@@ -171,7 +171,7 @@ class MachineEvent(Struct, frozen=True):
     """Their IDs in the cloud: the last part of their provider IDs."""
     announced: datetime | None = None
     token: str = ""
-    """What `acknowledge` takes; empty if there is nothing to acknowledge."""
+    """By which the cloud knows the announcement; empty if fate and machines tell it."""
 
 
 class EventfulCloud(Protocol):

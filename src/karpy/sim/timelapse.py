@@ -12,7 +12,7 @@ class TimeLapseLoop(asyncio.SelectorEventLoop):
     """
     Count several seconds in each one that passes.
 
-    Whoever sleeps on it, and every clock that asks it, sees the usual time; whoever watches it sees
+    Tasks that sleep on it and clocks that read it see the usual time; a person who watches sees
     everything happen sooner.
     """
 

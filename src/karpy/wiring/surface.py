@@ -60,14 +60,14 @@ class Surface(Struct, frozen=True):
 
 
 class Voice(Telling, Protocol):
-    """Where it is told what happened: metrics, logs."""
+    """Reports what happened to metrics and logs."""
 
     def fail(self, controller: str, key: str, error: BaseException) -> None:
-        """Tell that a controller could not work on an object; it will try again."""
+        """Report that a controller could not work on an object; it tries again."""
 
 
 class Speech(Struct, frozen=True):
-    """Everybody who is told something."""
+    """Where an operator reports: log, events, journal, metrics, health."""
 
     voice: Voice
     notices: Notices

@@ -46,7 +46,7 @@ async def watch(call: Call) -> web.StreamResponse:
 
 
 async def _end(first: "asyncio.Future[WatchEvent | None]") -> None:
-    """Let go of an event nobody waits for any more, so that its source can be closed."""
+    """Drop an event that is no longer awaited, so that its source can be closed."""
     if not first.done():
         first.cancel()
         await asyncio.wait([first])

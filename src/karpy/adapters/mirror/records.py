@@ -98,7 +98,7 @@ AnyReader = FieldReader[Any]
 
 
 class Entry(Struct, frozen=True):
-    """An object as decisions see it, and as those see it who keep it up."""
+    """An object as decisions see it, and as its controllers see it."""
 
     value: Any
     kept: Kept[Any]

@@ -116,7 +116,7 @@ class Chronicle:
         self._news.clear()
         await self._news.wait()
 
-    # --- for the one who prints ----------------------------------------------------------------
+    # --- for printing ----------------------------------------------------------------------------
 
     def take(self, *, is_over: bool = False) -> list[Happening]:
         """Return what has happened since it was asked last, but for what may still grow."""

@@ -129,6 +129,12 @@ def choose_tenancy(requirements: Requirements) -> str:
     return _DEDICATED
 
 
+def trial_tenancy(pools: Iterable[Requirements]) -> Requirements:
+    """Return what a trial asks of the tenancy: dedicated, if some NodePool names that."""
+    is_dedicated = any(_DEDICATED in each[TENANCY] for each in pools if TENANCY in each)
+    return {TENANCY: one_of(TENANCY, _DEDICATED)} if is_dedicated else {}
+
+
 def overrides_of(
     template: LaunchTemplate,
     capacity_type: str,

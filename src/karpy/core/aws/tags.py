@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from karpy.core.nodepool.hash import hash_text
+
 CLUSTER_NAME: Final = "eks:eks-cluster-name"
 NODE_POOL: Final = "karpenter.sh/nodepool"
 NODE_CLAIM: Final = "karpenter.sh/nodeclaim"
@@ -20,6 +22,7 @@ _RESTRICTED: Final = re.compile(
 )
 REGION_TAG: Final = "topology.kubernetes.io/region"
 _PROFILE_NAME_MAX: Final = 128
+_PROFILE_NAME: Final = re.compile(r"[\w+=,.@-]{1,128}", re.ASCII)
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -68,6 +71,16 @@ def profile_name(cluster: str, region: str, node_class: str, role: str) -> str:
     digest = sha256(f"{region}/{node_class}/{role}".encode()).digest()
     number = int.from_bytes(digest[:8], "big")
     return f"{cluster}_{number}"[:_PROFILE_NAME_MAX]
+
+
+def legacy_name(cluster: str, region: str, node_class: str) -> str:
+    """Return the name that profiles of a node class had before each role had its own."""
+    return f"{cluster}_{hash_text(region + node_class)}"
+
+
+def is_profile_name(name: str) -> bool:
+    """Say whether IAM takes a name for a profile."""
+    return _PROFILE_NAME.fullmatch(name) is not None
 
 
 def profile_tags(

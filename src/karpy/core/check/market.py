@@ -90,7 +90,7 @@ class Machine(Struct, frozen=True, gc=False):
 
 
 class Room(Struct, frozen=True, gc=False):
-    """What a machine has for everyone, and what its daemons take of it."""
+    """What a machine has in all, and what its daemons take of it."""
 
     allocatable: Resources
     daemons: tuple[int, ...]

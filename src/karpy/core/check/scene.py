@@ -1,4 +1,4 @@
-"""The world as a plan would leave it: its nodes and launches, who is where, and who must be."""
+"""The world as a plan would leave it: nodes, launches, which pods are where, which have to be."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -433,5 +433,5 @@ class Scene:
 
     @cached_property
     def crowd(self) -> Crowd:
-        """Everybody who will be somewhere."""
+        """All pods that will have a place."""
         return Crowd(self.places)

@@ -16,10 +16,12 @@ from karpy.model.records import ClaimRecord, ClassState, PoolRecord
 VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
 NODE_CLASS_READY: Final = "NodeClassReady"
 NOT_SERVED: Final = "NodeClassNotServed"
+CLASS_MISSING: Final = "FailedResolvingNodeClass"
 NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 ATTEMPTS: Final = 4
 FAILURES_MAX: Final = 2
 """With so many failures among the last attempts a pool is unhealthy."""
+_WAITS: Final = "object is awaiting reconciliation"
 
 
 def with_true(pool: PoolRecord, type_: str, now: datetime) -> PoolRecord:
@@ -46,13 +48,28 @@ def _with_condition(pool: PoolRecord, condition: Condition, now: datetime) -> Po
 
 def judge_readiness(pool: PoolRecord, node_class: ClassState | None, now: datetime) -> Changes:
     """Set NodeClassReady on a pool; None is a node class that does not exist."""
-    # Differs: a NodePool whose node class does not exist: Karpenter also emits a warning that has
-    # no reason; Karpy sets the condition NodeClassReady alone, because that names the node class.
     why = _why_not_ready(node_class)
     if why is None:
         return Changes(pool=with_true(pool, NODE_CLASS_READY, now))
     reason, message = why
-    return Changes(pool=with_false(pool, NODE_CLASS_READY, reason, message, now))
+    marked = with_false(pool, NODE_CLASS_READY, reason, message, now)
+    if node_class is not None and not node_class.is_deleting:
+        return Changes(pool=marked)
+    subject = Subject(NODE_POOL, pool.name, uid=pool.meta.uid)
+    return Changes(pool=marked, notices=(class_missing(subject, pool.node_class.name),))
+
+
+def class_missing(subject: Subject, name: str) -> Notice:
+    """Return the event of an object whose node class cannot be found."""
+    # Differs: the event about a node class that does not exist: Karpenter's has no reason and does
+    # not name the node class; Karpy's has both, because events.k8s.io refuses one without a reason.
+    return Notice(
+        subject,
+        CLASS_MISSING,
+        f"Failed resolving NodeClass `{name}`",
+        is_warning=True,
+        same_as=(subject.uid, name),
+    )
 
 
 def judge_unserved(pool: PoolRecord, served: Sequence[str], now: datetime) -> Changes:
@@ -169,9 +186,6 @@ def refresh_health(
         remembered = {TRUE: (True,), FALSE: (False,) * FAILURES_MAX}
         health = RegistrationHealth(remembered.get(condition.status, ()))
     return HealthUpdate(health, pool)
-
-
-_WAITS: Final = "object is awaiting reconciliation"
 
 
 def _failure(claim: ClaimRecord) -> tuple[str, str]:

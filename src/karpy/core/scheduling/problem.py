@@ -48,7 +48,7 @@ _SELECTING = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")})
 
 
 def with_default_spreads(pods: Sequence[Pod], snapshot: Snapshot) -> Sequence[Pod]:
-    """Give pods without spread constraints the cluster's, if it is clear whom they belong with."""
+    """Give pods without spread constraints the cluster's, if the group of each is known."""
     defaults = snapshot.settings.default_spreads
     if not defaults:
         return pods

@@ -99,7 +99,7 @@ class Binder:
         return ""
 
     def refuse(self, pod: PodInfo, message: str, nominated: str | None, reason: str) -> None:
-        """Tell a pod, and everybody, why it has no node."""
+        """Write on a pod, and in an event, why it has no node."""
         obj = pod.obj
         if self._recorder is not None:
             self._recorder.failed(obj, message)

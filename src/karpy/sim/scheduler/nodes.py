@@ -1,4 +1,4 @@
-"""Nodes, the pods on them, and what changed since anybody looked."""
+"""Nodes, the pods on them, and what changed since a position in their log."""
 
 from collections import Counter
 from collections.abc import Iterator, KeysView, Mapping
@@ -163,7 +163,7 @@ class NodeTable:
         return min(self._priorities, default=None)
 
     def since(self, position: int) -> list[Entry] | None:
-        """Return the changes after a position; None if nobody remembers."""
+        """Return the changes after a position; None if they are no longer kept."""
         return None if position < self._base else self._log[position - self._base :]
 
     def find(self, name: str) -> NodeInfo | None:

@@ -86,7 +86,7 @@ class Recorder:
         try:
             self._store.create(EVENT, event)
         except ClusterError:
-            # A namespace that is going takes no events; nobody will miss this one.
+            # A namespace that is being deleted takes no events: drop this one.
             return ""
         return name
 

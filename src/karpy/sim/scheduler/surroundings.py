@@ -57,7 +57,7 @@ class Surroundings:
             each for each in tallies if each.is_by_host and each not in soft_tallies
         )
         self._own_counts = [each for each in soft_tallies if each.is_by_host]
-        """Whoever would like to be spread over hosts looks at the pods of each node alone."""
+        """A preferred spread over hosts counts the pods of each node alone."""
         self.keys: Final = tuple(dict.fromkeys(each.key for each in tallies if not each.is_by_host))
         self.is_demanding: Final = bool(self._hard or self._near or self._away or self._averse)
         """Whether it can refuse a node at all."""
@@ -99,7 +99,7 @@ class Surroundings:
 
     def meet(self, table: NodeTable) -> None:
         """Ask about the kinds of pods that are new."""
-        # Those that came and went before anybody asked make no difference.
+        # Kinds that came and went between two calls make no difference.
         newcomers = table.kins - self._asked
         self._asked |= newcomers
         for kin in sorted(newcomers, key=_BY_SERIAL):

@@ -1,4 +1,4 @@
-"""The objects of one kind, what happened to them, and who is told."""
+"""The objects of one kind, what happened to them, and the watches that report it."""
 
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -19,10 +19,12 @@ from karpy.adapters.clouds.aws.cluster import PERIOD as CLUSTER_PERIOD
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
 from karpy.adapters.clouds.aws.finders import Finders
 from karpy.adapters.clouds.aws.machines import Machines
+from karpy.adapters.clouds.aws.marketplace import PERIOD as MARKET_PERIOD
 from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.nodeclasscontroller import NodeClassController, Workplace
 from karpy.adapters.clouds.aws.parametercontroller import PERIOD as PARAMETER_PERIOD
 from karpy.adapters.clouds.aws.parametercontroller import ParameterController
+from karpy.adapters.clouds.aws.profilecontroller import PERIOD as PROFILE_PERIOD
 from karpy.adapters.clouds.aws.profilecontroller import ProfileCollector
 from karpy.adapters.clouds.aws.profiles import Profiles
 from karpy.adapters.clouds.aws.provider import AwsProvider, Parts
@@ -33,6 +35,7 @@ from karpy.adapters.clouds.aws.settings import AwsSettings, read_settings
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.clouds.aws.subnets import Subnets
 from karpy.adapters.clouds.aws.tagging import TaggingController
+from karpy.adapters.clouds.aws.templates import PERIOD as TEMPLATE_PERIOD
 from karpy.adapters.clouds.aws.templates import Templates
 from karpy.adapters.clouds.aws.zonalshift import PERIOD as SHIFT_PERIOD
 from karpy.adapters.clouds.aws.zonalshift import ZonalShiftController
@@ -44,6 +47,7 @@ from karpy.adapters.telemetry.specs import (
     exponential,
     status_specs,
 )
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.ec2 import (
     CapacityController,
     PartitionController,
@@ -51,7 +55,6 @@ from karpy.controllers.ec2 import (
     ReservationTypeController,
 )
 from karpy.controllers.garbagecollection import GarbageCollector
-from karpy.controllers.queue import every
 from karpy.core.aws.catalog import EC2_WELL_KNOWN
 from karpy.core.aws.instancetypes import type_gauges
 from karpy.core.aws.refusals import DRY_RUN
@@ -293,7 +296,7 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
     if settings.interruption_queue:
         await _warn_of_others(site)
     await made.marketplace.refresh_types()
-    await asyncio.gather(made.marketplace.refresh_prices(), made.templates.adopt())
+    await made.marketplace.refresh_prices()
     return Cloud(
         made.provider,
         NODE_CLASSES,
@@ -356,9 +359,8 @@ class _Made:
             clock,
         )
         self.provider = AwsProvider(parts, reports)
-        self.shifts = ZonalShiftController(
-            calls, clock, self._book, self.marketplace, cluster.facts.arn, reports
-        )
+        self.shifts = ZonalShiftController(calls, clock, self._book, cluster.facts.arn, reports)
+        self.marketplace.find_shifted = self._machines.find_shifted = self.shifts.zones
         self.announcements = Announcements(
             calls, clock, self._machines, sold_out, settings.interruption_queue, reports
         )
@@ -384,7 +386,8 @@ class _Made:
             self.templates,
             self.provider,
         )
-        yield Part("nodeclass", NodeClassController(workplace, context.on_failure).run)
+        controller = NodeClassController(workplace, context.on_failure, context.observer)
+        yield Part("nodeclass", controller.run)
         context.records.claims.listen(self._hear_claim)
         if self._status is None and self._site.options.has_cluster_metrics:
             self._status = ClassStatus(self._book, self._site.clock, self._reports)
@@ -399,14 +402,14 @@ class _Made:
             self._machines,
             self._settings.cluster_name,
             context.on_failure,
+            context.observer,
         )
         yield Part("nodeclaim.tagging", tagging.run)
         if not self._settings.isolated_vpc:
             context = context_of("instanceprofile.garbagecollection")
-            collector = ProfileCollector(
-                context.records, self._book, self._profiles, context.on_failure
-            )
-            yield Part("instanceprofile.garbagecollection", collector.run)
+            collector = ProfileCollector(context.records, self._book, self._profiles)
+            collecting = partial(_collect_profiles, collector, context)
+            yield Part("instanceprofile.garbagecollection", collecting)
 
     def _of_claims(self, context_of: ContextOf) -> Iterator[Part]:
         """Build the controllers that keep claims and machines in step."""
@@ -422,8 +425,10 @@ class _Made:
             yield Part(name, expiration.run)
         context = context_of("instance.garbagecollection")
         collect = GarbageCollector(context).collect_machines
-        work = partial(every, _COLLECTED, collect, context.on_failure, often=_COLLECTED_AT_FIRST)
+        work = partial(context.every, _COLLECTED, collect, _COLLECTED_AT_FIRST)
         yield Part("instance.garbagecollection", work)
+        name = "providers.launchtemplate"
+        yield Part(name, partial(self._keep_templates, context_of(name)))
 
     def _of_discoveries(self, context_of: ContextOf) -> Iterator[Part]:
         """Build the controllers that learn what AWS and nodes say."""
@@ -434,6 +439,8 @@ class _Made:
         parameters = ParameterController(finders.parameters, self._calls, self._site.clock)
         for name, period, work in (
             ("providers.ssm.invalidation", PARAMETER_PERIOD, parameters.look),
+            ("providers.instancetype", MARKET_PERIOD, self.marketplace.renew_types),
+            ("providers.pricing", MARKET_PERIOD, self.marketplace.renew_prices),
             ("providers.version", CLUSTER_PERIOD, self._cluster.refresh),
             ("cloudprovider.metrics", _MEASURED, self._measure),
             *(
@@ -441,7 +448,12 @@ class _Made:
                 * self._settings.enable_zonal_shift
             ),
         ):
-            yield Part(name, partial(every, period, work, context_of(name).on_failure))
+            yield Part(name, partial(context_of(name).every, period, work))
+
+    async def _keep_templates(self, context: ControllerContext) -> None:
+        """Delete launch templates that are not used, those of the leader before among them."""
+        await self.templates.adopt()
+        await context.every(TEMPLATE_PERIOD, self.templates.delete_unused)
 
     async def _measure(self) -> None:
         """Have metrics tell what is on sale, unless nothing of it has changed."""
@@ -473,6 +485,12 @@ def _count_try(site: Site, tried: Tried) -> None:
 def _labels_of(request: Answered | Tried) -> dict[str, str]:
     code = str(request.status)
     return dict(zip(_OF_REQUESTS, (request.service, request.action, code), strict=True))
+
+
+async def _collect_profiles(collector: ProfileCollector, context: ControllerContext) -> None:
+    # Which profiles the leader before has just made is not known: those get time to be named.
+    await asyncio.sleep(PROFILE_PERIOD.total_seconds())
+    await context.every(PROFILE_PERIOD, collector.collect)
 
 
 async def _check(calls: AwsCalls) -> None:

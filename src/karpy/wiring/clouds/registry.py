@@ -110,7 +110,7 @@ class CloudModule(Protocol):
     NODE_CLASSES: tuple[Kind, ...]
     """The kinds of node class that it serves."""
     FLAGS: tuple[Flag, ...]
-    """What `karpy run` takes for this provider, beside the flags of everybody."""
+    """What `karpy run` takes for this provider, beside the flags of every provider."""
     METRICS: tuple[MetricSpec, ...]
     EVENTS: tuple[EventSpec, ...]
 

@@ -76,6 +76,50 @@ def test_prices_that_cannot_be_asked_for_stay_as_they_were() -> None:
         }
 
 
+def test_empty_lists_of_prices_are_reported_and_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing(**_: object) -> list[object]:
+        return []
+
+    async def story(some: Account) -> bool:
+        prices = marketplace(some)
+        await prices.refresh_prices()
+        before = market(prices)
+        for call in ("get_products", "describe_spot_price_history"):
+            monkeypatch.setattr(some.calls, call, nothing, raising=False)
+        await prices.refresh_prices()
+        return market(prices) == before
+
+    with account() as some:
+        assert run(story(some))
+        assert sorted(some.troubles) == [
+            ("refresh on-demand prices", "`pricing:GetProducts` failed: it lists no prices"),
+            (
+                "refresh spot prices",
+                "`ec2:DescribeSpotPriceHistory` failed: it lists no spot prices",
+            ),
+        ]
+
+
+def test_a_leader_asks_for_what_is_old_and_for_nothing_else() -> None:
+    """A replica may have waited for days since it asked at its start."""
+
+    async def story(some: Account) -> list[tuple[int, int]]:
+        prices, made = marketplace(some), []
+        await prices.refresh_types()
+        await prices.refresh_prices()
+        for _ in range(2):
+            await prices.renew_types()
+            await prices.renew_prices()
+            made.append((some.made("DescribeInstanceTypes"), some.made("GetProducts")))
+            await asyncio.sleep(3601)
+        return made
+
+    with account() as some:
+        assert run(story(some)) == [(1, 2), (2, 4)]
+
+
 def test_an_isolated_vpc_asks_for_no_prices_on_demand() -> None:
     async def story(some: Account) -> int:
         prices = marketplace(some, asks_prices=False)

@@ -47,14 +47,20 @@ class ClusterWatch:
         self._name = name
         self._server_version = server_version
         self.facts = ClusterFacts()
+        self.trouble: CloudError | None = None
+        """Why EKS could not be asked the last time."""
 
     async def refresh(self) -> None:
         """Ask once; raise CloudError if EKS cannot be asked."""
         version = await self._server_version()
         if version:
             self.facts = replace(self.facts, kubernetes=version)
-        answer = await self._calls.describe_cluster(name=self._name)
-        found = read_facts(answer.get("cluster") or {})
+        try:
+            answer = await self._calls.describe_cluster(name=self._name)
+        except CloudError as error:
+            self.trouble = error
+            raise
+        found, self.trouble = read_facts(answer.get("cluster") or {}), None
         self.facts = replace(found, kubernetes=version or found.kubernetes)
 
     async def refresh_if_possible(self) -> CloudError | None:

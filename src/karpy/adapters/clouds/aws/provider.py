@@ -45,6 +45,7 @@ from karpy.core.aws.fleet import (
     overrides_everywhere,
     overrides_of,
     reservations_in,
+    trial_tenancy,
     wants_efa,
 )
 from karpy.core.aws.images import bottlerocket_version, image_for
@@ -70,6 +71,7 @@ from karpy.core.aws.refusals import (
 from karpy.core.aws.tags import Owner, machine_tags, restricted_tags
 from karpy.core.aws.userdata import CUSTOM, family_of
 from karpy.core.lifecycle.changes import Count
+from karpy.core.nodepool.readiness import class_missing
 from karpy.errors import (
     AwsRefused,
     CloudError,
@@ -105,7 +107,6 @@ REPAIR_POLICIES: Final = (
     RepairPolicy("ContainerRuntimeReady", FALSE, timedelta(minutes=30), ".*"),
 )
 """One of them applies to any reason, as node repair asks."""
-_TEMPLATE_PERIOD: Final = 20.0
 _TOKENS_MAX: Final = 10_000
 _LAUNCH_FAILURES: Final = "cloudprovider_instance_launch_failures_total"
 _TERMINATION_FAILURES: Final = "cloudprovider_instance_termination_failures_total"
@@ -149,22 +150,12 @@ class AwsProvider:
         self._made: Recent[tuple[Batch, list[TemplateKind]], list[LaunchTemplate]] = Recent()
         self._launching: dict[str, asyncio.Task[Machine]] = {}
         """By token."""
-        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Refresh types and prices, and delete launch templates that are not used."""
-        loop = asyncio.get_running_loop()
-        self._tasks = [
-            loop.create_task(self._parts.marketplace.run(), name="aws prices"),
-            loop.create_task(self._tidy_up(), name="aws launch templates"),
-        ]
+        """Begin nothing: controllers keep types, prices and launch templates up."""
 
     async def close(self) -> None:
-        """End what `start` began."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """End all calls under way."""
         await self._parts.machines.close()
 
     def catalog(self) -> Catalog:
@@ -187,10 +178,7 @@ class AwsProvider:
         """Ask for the end of a machine; raise MachineNotFound once it is gone."""
         machines, id_ = self._parts.machines, machine_id(provider_id)
         known = machines.known(id_)
-        if known is not None and known.zone in self._parts.marketplace.shifted_zones:
-            problem = f"traffic is shifted away from zone `{known.zone}`"
-            hint = "wait for the end of the zonal shift"
-            raise CloudUnavailable(call="ec2:TerminateInstances", problem=problem, hint=hint)
+        machines.check_zone(id_, "ec2:TerminateInstances")
         try:
             await machines.terminate(id_)
         except MachineNotFound:
@@ -205,9 +193,7 @@ class AwsProvider:
     async def machine(self, provider_id: str) -> Machine:
         """Return one machine; raise MachineNotFound if it is gone."""
         machines, id_ = self._parts.machines, machine_id(provider_id)
-        known, shifted = machines.known(id_), self._parts.marketplace.shifted_zones
-        is_fresh = known is None or known.zone not in shifted
-        return seen_machine(await machines.find(id_, is_fresh=is_fresh))
+        return seen_machine(await machines.find(id_, is_fresh=not machines.is_shifted(id_)))
 
     async def machines(self) -> Sequence[Machine]:
         """List the machines that carry this cluster's tags."""
@@ -309,7 +295,8 @@ class AwsProvider:
         pools = self._parts.classes.requirements_of(node_class.name)
         meant = [each for each in usable if _suits_any(each, pools)] or usable
         smallest = min(meant, key=lambda each: (each.offerings[0].price or PRICE_MAX, each.name))
-        spec = LaunchSpec("", "", "", node_class.name, ())
+        tenancy = trial_tenancy(pools)
+        spec = LaunchSpec("", "", "", node_class.name, (), requirements=tenancy)
         return _Launch(spec, node_class, Wanted({}), [smallest], ON_DEMAND)
 
     def _forget_failed(self, token: str) -> None:
@@ -320,14 +307,6 @@ class AwsProvider:
         # NodeClaims that were launched long ago say so themselves.
         while len(self._launching) > _TOKENS_MAX and next(iter(self._launching.values())).done():
             del self._launching[next(iter(self._launching))]
-
-    async def _tidy_up(self) -> None:
-        while True:
-            await asyncio.sleep(_TEMPLATE_PERIOD)
-            try:
-                await self._parts.templates.delete_unused()
-            except CloudError as error:
-                self._reports.trouble("delete launch templates", error)
 
     # --- one launch -------------------------------------------------------------------------------
 
@@ -366,6 +345,8 @@ class AwsProvider:
         name = f"ec2nodeclass/{spec.node_class}"
         found = self._parts.classes.find(spec.node_class)
         if found is None or found.meta.is_deleting:
+            subject = Subject(NODE_CLAIM, spec.claim, uid=spec.token)
+            self._reports.tell(class_missing(subject, spec.node_class))
             raise NodeClassNotReady(name=name, problem="it does not exist, or is being deleted")
         ready = found.status.conditions.get(READY)
         if ready is None or ready.status == UNKNOWN:

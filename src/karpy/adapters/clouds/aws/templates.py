@@ -12,6 +12,7 @@ from karpy.core.aws.tags import CLUSTER_NAME
 from karpy.errors import AwsRefused
 from karpy.ports.clock import Clock
 
+PERIOD: Final = timedelta(seconds=20)
 UNUSED_FOR: Final = timedelta(minutes=1)
 _CLASS_TAG: Final = "karpenter.k8s.aws/ec2nodeclass"
 
@@ -44,12 +45,12 @@ class Templates:
             self._used.pop(each, None)
 
     async def adopt(self) -> None:
-        """Take over the templates that a process before this one has made."""
+        """Take over the templates that the leader before this one has made, and no others."""
         filters = [{"Name": f"tag:{CLUSTER_NAME}", "Values": [self._cluster]}]
-        found = await self._calls.describe_launch_templates(Filters=filters)
-        now = self._clock.now()
-        for each in found:
-            self._used.setdefault(each["LaunchTemplateName"], now)
+        async with self._turn:
+            found = await self._calls.describe_launch_templates(Filters=filters)
+            now = self._clock.now()
+            self._used = {each["LaunchTemplateName"]: now for each in found}
 
     async def delete_unused(self) -> None:
         """Delete the templates that no launch has needed for a while."""
