@@ -179,7 +179,8 @@ class ObjectNotFound(ConfigError):
     code = "KP1005"
 
     def __init__(self, *, kind: str, name: str, known: str) -> None:
-        super().__init__(f"there is no {kind} `{name}`", hint=f"name one of: {known}")
+        hint = f"name one of: {known}" if known else f"add it: the input holds no {kind}"
+        super().__init__(f"there is no {kind} `{name}`", hint=hint)
 
 
 class FileUnwritable(ConfigError):
