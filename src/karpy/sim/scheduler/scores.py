@@ -18,7 +18,7 @@ _PREFERENCE_WEIGHT: Final = 2
 _PAIR: Final = 2
 
 Tastes: TypeAlias = tuple[int, int]
-"""The soft taints of a node that a pod had better avoid, and how much it likes it otherwise."""
+"""The soft taints of a node that a pod does not tolerate, and its score by node affinity."""
 NO_TASTES: Final = (0, 0)
 
 
@@ -49,7 +49,7 @@ def soft_taints(wants: Wants, node: NodeInfo) -> int:
 
 
 def preference(wants: Wants, node: NodeInfo) -> int:
-    """Sum up how much a pod likes a node by its node affinity."""
+    """Sum up the weights of the preferred terms that a node meets."""
     return sum(weight for weight, term in wants.preferences if term.matches(node.labels, node.name))
 
 
