@@ -89,7 +89,7 @@ class WhatIf:
         self._other: tuple[Catalog, WhatIf] | None = None
         """Answers with another catalog, the last one asked for."""
         self.has_answered = False
-        """Whether some question was answered; the one who asks may say that none was."""
+        """Whether some question was answered; the caller may reset it."""
         self.was_cut = False
         """Whether time was up before a question was answered."""
         self.failures: list[KarpyError] = []

@@ -89,7 +89,7 @@ class Cloud(Struct, frozen=True):
 
 
 def surface_of(site: Site, cloud: Cloud, nominations: Objects | None = None) -> Surface:
-    """Return all that an operator touches; pods are told their nodes over a connection apart."""
+    """Return all that an operator touches; nominations of pods have their own connection."""
     return Surface(
         site.objects,
         site.feed,
