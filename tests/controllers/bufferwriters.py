@@ -34,7 +34,7 @@ from tests.controllers.operators import Heard
 
 
 class Audience:
-    """Passes decisions on to whoever keeps buffers."""
+    """Passes decisions on to the controller of CapacityBuffers."""
 
     def __init__(self, nominations: NodeNominations, buffers: BufferController) -> None:
         self._nominations = nominations

@@ -41,7 +41,7 @@ class Speaking(EmbeddedObjects):
     async def get(self, kind: Kind, name: str, namespace: str = "") -> JsonObject:
         del kind, name, namespace
         if not self._is_there:
-            raise Unreachable("nobody is there")
+            raise Unreachable("there is no server")
         condition = {"type": "PodScheduled", "reason": "Unschedulable", "message": SAID}
         return {"status": {"conditions": [condition]}}
 

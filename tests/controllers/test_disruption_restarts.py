@@ -1,4 +1,4 @@
-"""A decision to disrupt survives the death of whoever made it, at any moment."""
+"""A disruption command survives the death of its leader, at any moment."""
 
 import asyncio
 
@@ -145,7 +145,7 @@ def test_marks_that_nobody_stands_behind_are_taken_off() -> None:
 
 
 def mark(world: World, name: str) -> None:
-    """Leave what somebody wrote who had decided and then died."""
+    """Leave what a leader wrote that had decided and then died."""
     taints = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
     body: JsonObject = {"spec": {"taints": taints}}
     world.store.patch(NODE, node_of(world, name), Patch(PatchType.MERGE, body))

@@ -132,7 +132,9 @@ def test_replacements_come_together_or_not_at_all() -> None:
             before = len(faults.history)
             faults.add(Fault(server_fault, ("create",), NODE_CLAIM, nth=2))
             drift(world, "web-1")
-            await until(lambda: len(stage.commands) > 0)
+            await until(
+                lambda: bool([each for each in faults.history if "delete nodeclaims" in each])
+            )
             await asyncio.sleep(5)
             calls = [each for each in faults.history[before:] if "nodeclaims" in each]
             await until(lambda: "web-1" not in claims_in(world))

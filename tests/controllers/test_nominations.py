@@ -133,7 +133,7 @@ def test_there_is_much_to_do_while_pods_are_on_their_way() -> None:
 
 
 def test_claims_of_one_decision_settle_together() -> None:
-    """Their nodes take long: nobody waits for them for ever."""
+    """Their nodes take long: the wait for them has an end."""
 
     async def story() -> list[frozenset[str]]:
         world = World()
@@ -205,7 +205,7 @@ def test_what_is_over_is_forgotten() -> None:
 
 
 class NoRights(EmbeddedObjects):
-    """An API server that lets nobody write."""
+    """An API server that refuses all writes."""
 
     async def patch(
         self,
@@ -388,7 +388,7 @@ def named(world: World) -> str:
 
 
 async def watched(world: World, name: str = "") -> list[str]:
-    """Name a node on a pod that nobody schedules; return the name after 15, 35 and 105 seconds."""
+    """Name a node on a pod that none binds; return the name after 15, 35 and 105 seconds."""
     async with operator(world, Heard()) as context:
         if not world.store.list(NODE_CLAIM):
             world.store.create(NODE_CLAIM, claim())

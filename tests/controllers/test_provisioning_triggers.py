@@ -29,7 +29,7 @@ class Stage:
         self.pods.put(each.key, each)
 
     async def batch(self, seconds: float = 3.0) -> set[str]:
-        """Return who is in the next batch; nobody if there is none within some time."""
+        """Return what is in the next batch; nothing if there is none within some time."""
         try:
             return {*await asyncio.wait_for(self.batcher.wait(), seconds)}
         except TimeoutError:

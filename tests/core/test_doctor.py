@@ -204,7 +204,14 @@ def test_what_is_wrong_is_said_with_a_hint(
 def test_a_handler_of_another_queue_is_no_harm_to_ours() -> None:
     (judged,) = _said(replace(WELL, others=(replace(HANDLER, queue="other"),)), "other autoscalers")
 
-    assert judged.health is Health.YELLOW
+    assert (judged.health, judged.text) == (Health.YELLOW, "drain nodes")
+    assert "start nodes" not in judged.hint
+
+
+def test_of_an_account_that_does_not_answer_no_queue_is_missed() -> None:
+    account = Account(refused=(Refused("region", "AWS_REGION is not set", "set AWS_REGION"),))
+
+    assert _said(replace(WELL, cloud=account), "AWS queue") == []
 
 
 def test_before_karpy_is_installed_nothing_has_to_lead() -> None:

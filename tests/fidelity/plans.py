@@ -84,7 +84,7 @@ async def try_plan(world: World, snapshot: Snapshot, verdict: Verdict, cluster: 
                 return Trial(answers, tuple(excused))
             excused += [why for why in (known[key],) if why]
             await world.put(pods[key], node_of[key])
-        # Whoever could not come before may be able to now, and should not come last.
+        # A pod that found no place before may find one now, and should not come last.
         waiting.remove(key)
     return Trial({}, tuple(excused))
 

@@ -166,7 +166,7 @@ def test_taints_that_go_by_themselves_are_told_by_key_and_effect(
     ("is_rebooting", "expected"), [(True, (CORDON,)), (False, (REBOOTING, CORDON))]
 )
 def test_a_rebooting_node_will_be_back(*, is_rebooting: bool, expected: tuple[Taint, ...]) -> None:
-    """Its fence goes with the reboot; without one somebody else has put it there."""
+    """Its fence goes with the reboot; without one it has another origin."""
     node = _kube_node(REGISTERED, INITIALIZED, taints=(REBOOTING, CORDON))
     claim = node_claim("web-abc", is_rebooting=is_rebooting)
 

@@ -14,7 +14,7 @@ from karpy.model.settings import (
 
 
 def test_the_usual_options_give_the_usual_settings() -> None:
-    """But for one: whoever runs Karpy wants the cheaper plan."""
+    """But for one: Karpy takes the cheaper plan."""
     assert Options().settings() == Settings(packing=Packing.CHEAPEST)
 
 

@@ -53,7 +53,7 @@ NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 @pytest.mark.parametrize("kind", VALUES)
 def test_values_are_frozen(kind: type[msgspec.Struct]) -> None:
-    """A snapshot is shared by everyone who reads it; nobody may change it."""
+    """A snapshot is shared by all that read it, and never changed."""
     assert kind.__struct_config__.frozen
 
 

@@ -1,4 +1,4 @@
-"""Nodes that go: whoever asks for it, and whatever stands in the way."""
+"""Nodes that go: for whatever cause, and whatever stands in the way."""
 
 import asyncio
 

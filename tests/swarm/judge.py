@@ -42,7 +42,7 @@ def is_waited_for(world: World) -> bool:
 
 
 async def _look(world: World, seen: Snapshot, options: Options) -> Snapshot:
-    """See everything as somebody does who has just come."""
+    """See everything as a new watch does."""
     mirror = Mirror(world.objects, world.clock, lambda: seen.catalog, options.settings())
     task = asyncio.create_task(mirror.run())
     try:
@@ -119,7 +119,7 @@ def _unplaced(world: World, actual: Snapshot) -> Iterator[Finding]:
             if phase not in {"Running", "Succeeded", "Failed"}:
                 yield Finding(Law.FEASIBLE, f"{meta['name']} is bound, and {phase}")
         elif not is_known:
-            yield Finding(Law.FEASIBLE, f"{meta['name']} waits, and nobody knows why")
+            yield Finding(Law.FEASIBLE, f"{meta['name']} waits without a reason")
 
 
 def _undone(actual: Snapshot, verdict: Verdict) -> Iterator[Finding]:
@@ -137,8 +137,8 @@ def _excused(actual: Snapshot) -> frozenset[str]:
     """
     Return the pods that must wait until a node has gone that may not go yet.
 
-    Those on it have a place elsewhere, and stay; so does whoever must keep away from them, or come
-    near to where they will be.
+    Those on it have a place elsewhere, and stay; so does a pod that must keep away from them, or
+    come near to where they will be.
     """
     leaving = {each.name for each in actual.nodes if each.is_deleting}
     stay = {each.key for each in actual.pods if each.node_name in leaving}

@@ -184,7 +184,7 @@ class _Play:
             replica.calm()
 
     async def _rest(self) -> None:
-        """Wait until nobody has written anything for a while, then look around."""
+        """Wait until there were no writes for a while, then look around."""
         loop = asyncio.get_running_loop()
         end = loop.time() + _CALM_SECONDS_MAX
         counted, since = self._hands.deeds, loop.time()

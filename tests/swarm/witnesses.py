@@ -221,7 +221,7 @@ class WitnessedCloud:
         return await self._cloud.drift(claim)
 
     def _check_end(self, provider_id: str) -> None:
-        """A machine may end once nobody lives there, when its time is up, or if it is nobody's."""
+        """A machine may end once it has no pods, when its time is up, or if it has no claim."""
         if claim_with(self._world, provider_id) is None:
             return
         for node in _with_machine(self._world.store.list(NODE), provider_id):

@@ -83,7 +83,7 @@ def _launch_lines(
         *_entry("cheapest", cheapest, width, 1),
         *_entry("also fits", also, width, 2),
         *_entry("pods need", needs, width, 2),
-        *_entry("shared by", few_of(others, _PODS_SHOWN) or "nobody else", width, 2),
+        *_entry("shared by", few_of(others, _PODS_SHOWN) or "no other pod", width, 2),
     ]
 
 
@@ -93,7 +93,7 @@ def _node_lines(explanation: Explanation, node: Node, width: int) -> list[Line]:
     lines = _entry("node", f"{node.name}, {pool}, {state}", width, 1)
     if explanation.nomination is not None:
         others = [name for name in explanation.nomination.pods if name != explanation.pod]
-        lines += _entry("along with", few_of(others, _PODS_SHOWN) or "nobody else", width, 2)
+        lines += _entry("along with", few_of(others, _PODS_SHOWN) or "no other pod", width, 2)
     return lines
 
 

@@ -16,7 +16,7 @@ from karpy.controllers.nominations import NodeNominations
 from karpy.controllers.queue import WorkQueue
 from karpy.core.disruption.decide import Pass
 from karpy.core.disruption.method import DisruptionMethod
-from karpy.core.disruption.progress import PACE, NodeChange
+from karpy.core.disruption.progress import PACE, TAINTING_PACE, NodeChange
 from karpy.core.disruption.taints import find_strays
 from karpy.core.lifecycle.changes import Changes, Count, joined
 from karpy.model.commands import Command, DisruptionVerdict
@@ -144,6 +144,8 @@ class DisruptionController:
             pause = await self._look() if self._state.is_synced else UNTIL_SYNCED
             now = self._context.clock.now()
             self._due = now + pause
+            if any(each.is_forming for each in self._commands.begun()):
+                step = min(step or PERIOD, TAINTING_PACE)
         return min(self._due - now, step or PERIOD)
 
     async def _work(self, key: str) -> float:

@@ -210,7 +210,7 @@ class Collector:
         return _Owners(tuple(solid), tuple(gone), tuple(waiting))
 
     def _owner(self, obj: JsonObject, reference: JsonObject) -> tuple[Kind, JsonObject] | None:
-        """Find an owner, None if it is gone; raise _Unresolvable if nobody can tell."""
+        """Find an owner, None if it is gone; raise _Unresolvable if that cannot be known."""
         kind = self._kind(reference)
         namespace = obj["metadata"].get("namespace", "")
         if kind.is_namespaced and not namespace:

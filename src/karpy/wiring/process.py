@@ -1,4 +1,4 @@
-"""`karpy run`: the operator as a process of its own, until it is told to end."""
+"""`karpy run`: the operator as a process of its own, until a signal ends it."""
 
 import asyncio
 import socket
@@ -45,7 +45,7 @@ from karpy.wiring.options import OptionsRead
 _RECORDS: Final = "karpy_journal_records_total"
 _UNREADABLE: Final = "karpy_unreadable_objects_total"
 _FRAMES: Final = -20
-"""So many calls of a stack are told, the last ones."""
+"""So many calls of a stack are logged, the last ones."""
 _DROPPED: Final = "karpy_events_dropped_total"
 _LEADS: Final = "leader_election_master_status"
 _SECONDS_FOR_EVENTS: Final = 3.0
@@ -229,7 +229,7 @@ async def _serve(
 
 @asynccontextmanager
 async def _events(connection: Connection, troubles: "_Troubles") -> AsyncIterator[EventRecorder]:
-    """Write events; what is told at the end still is."""
+    """Write events, those of the end included."""
     rates = {reason: TokenBucket(*rate) for reason, rate in _EVENT_RATES.items()}
     recorder = EventRecorder(
         connection.objects,

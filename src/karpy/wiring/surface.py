@@ -46,7 +46,7 @@ class Surface(Struct, frozen=True):
     clock: Clock
     cloud: CloudProvider
     nominations: Objects | None = None
-    """Where pods are told their nodes, thousands at once: launches must not wait for that."""
+    """Where nominations of pods are written, thousands at once: launches do not wait for that."""
     node_classes: tuple[Kind, ...] = (KWOK_NODE_CLASS,)
     """The kinds of node class that the cloud serves."""
     parts: Parts = no_parts
@@ -60,14 +60,14 @@ class Surface(Struct, frozen=True):
 
 
 class Voice(Telling, Protocol):
-    """Where it is told what happened: metrics, logs."""
+    """Reports what happened to metrics and logs."""
 
     def fail(self, controller: str, key: str, error: BaseException) -> None:
-        """Tell that a controller could not work on an object; it will try again."""
+        """Report that a controller could not work on an object; it tries again."""
 
 
 class Speech(Struct, frozen=True):
-    """Everybody who is told something."""
+    """Where an operator reports: log, events, journal, metrics, health."""
 
     voice: Voice
     notices: Notices

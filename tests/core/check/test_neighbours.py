@@ -122,7 +122,7 @@ def test_a_pod_that_moves_is_no_neighbour_of_where_it_was() -> None:
 
 
 def test_a_pod_of_a_going_node_that_no_plan_moves_is_a_neighbour_still() -> None:
-    """It was refused before anything was tried; until somebody mends it, it stays."""
+    """It was refused before anything was tried; until it is mended, it stays."""
     stuck = bound(pod("stuck", labels=WEB, claims_devices=True), "n-a")
     new = hermit("new")
     judged = world(

@@ -9,6 +9,7 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Validation
 from karpy.core.disruption.progress import (
     FORMING_TIME,
+    TAINTING_PACE,
     NodeChange,
     Progress,
     advance,
@@ -200,7 +201,9 @@ def test_a_command_begins_with_the_taints_of_its_nodes() -> None:
                 is_disruptive=True,
             ),
         ),
-        outcome=Changes(remarks=(Remark("disrupting node(s)", fields),), requeue_after=SECOND),
+        outcome=Changes(
+            remarks=(Remark("disrupting node(s)", fields),), requeue_after=TAINTING_PACE
+        ),
     )
 
 

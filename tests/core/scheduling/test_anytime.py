@@ -124,7 +124,7 @@ def test_unfinished_plans_of_random_clusters_break_no_rule(seed: int) -> None:
     assert decide_checked(cluster, for_looks(1)) == decide_checked(cluster, for_looks(1))
 
 
-# --- nobody starves --------------------------------------------------------------------------
+# --- no pod starves --------------------------------------------------------------------------
 
 
 def test_small_pods_are_placed_though_200_hopeless_ones_are_before_them() -> None:

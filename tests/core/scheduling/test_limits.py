@@ -247,7 +247,7 @@ def test_a_cloud_without_a_label_for_reservations_has_them_all_the_same() -> Non
 
 
 def test_a_claim_holds_every_reservation_it_could_land_on() -> None:
-    """So that no other claim counts on one of them; nobody knows which the cloud will choose."""
+    """So that no other claim counts on one of them; which one the cloud chooses is not known."""
     first = _type(_reserved(1, "x"), _reserved(1, "y", ZONE_B))
     on_sale = catalog([first, _type(_reserved(1, "z"), name="u")])
     cluster = snapshot(pods=pods("p", 2, cpu="3"), catalog=on_sale)

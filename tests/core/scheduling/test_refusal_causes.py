@@ -160,7 +160,7 @@ UNTRIED = {
     Constraint.POOL_STATIC,
     Constraint.RESERVATION,
 }
-"""Nobody knows whether lifting one of these alone would be enough."""
+"""Whether lifting one of these alone would be enough is not known."""
 
 
 def test_every_constraint_has_its_case() -> None:

@@ -269,7 +269,7 @@ def _windows_user_data(bootstrap: Bootstrap) -> str:
 
 
 class ImageFamily(Struct, frozen=True):
-    """How images of a family join a cluster; what their nodes offer is in `capacity.TRAITS`."""
+    """How machines with images of a family join a cluster, and their usual disks."""
 
     name: str
     user_data: Callable[[Bootstrap], str]

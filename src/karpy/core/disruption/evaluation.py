@@ -100,6 +100,7 @@ class Evaluation:
         self._what_if: WhatIf | None = None
         self._prices: Prices | None = None
         self._unsettled: frozenset[str] | None = None
+        self._awaiting: frozenset[str] | None = None
         self._rollouts: frozenset[ReplicaSet] | None = None
         self._is_scaling_out: bool | None = None
 
@@ -166,6 +167,20 @@ class Evaluation:
                 each.name for each in self.snapshot.nodes if self._is_unsettled(each)
             )
         return self._unsettled
+
+    # Differs: the replacement of a node that is drained at this moment: Karpenter may plan pods of
+    # the next node on it; Karpy keeps its room until its own pods have come.
+    @property
+    def awaiting(self) -> frozenset[str]:
+        """Names of nominated nodes without pods so far: no pod of another node moves there."""
+        if self._awaiting is None:
+            self._awaiting = frozenset(
+                each.name
+                for each in self.snapshot.nodes
+                if each.is_nominated(self.now)
+                and not any(pod.is_reschedulable for pod in self.pods_on(each))
+            )
+        return self._awaiting
 
     @property
     def is_scaling_out(self) -> bool:

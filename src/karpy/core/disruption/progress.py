@@ -42,6 +42,8 @@ from karpy.model.verdicts import Launch, NodeRefusal
 VALIDATION_DELAY: Final = timedelta(seconds=15)
 """How long a proposal waits before it is validated: pods come and go."""
 PACE: Final = timedelta(seconds=1)
+TAINTING_PACE: Final = timedelta(milliseconds=250)
+"""Replacements are launched before provisioning looks for other room for what was on the nodes."""
 FORMING_TIME: Final = timedelta(minutes=2)
 """Nodes are tainted and replacements launched by then: no other command is proposed meanwhile."""
 PATIENCE_LEAST: Final = timedelta(minutes=10)
@@ -230,7 +232,7 @@ def _taint(command: Command, snapshot: Snapshot) -> Progress:
         return _go_on_tainted(command, snapshot)
     if _is_late_to_form(command, snapshot):
         return _without_untainted(command, changes.keys(), snapshot)
-    return Progress(command, tuple(changes.values()), outcome=Changes(requeue_after=PACE))
+    return Progress(command, tuple(changes.values()), outcome=Changes(requeue_after=TAINTING_PACE))
 
 
 def _go_on_tainted(command: Command, snapshot: Snapshot) -> Progress:
@@ -497,7 +499,7 @@ def find_headroom(command: Command, snapshot: Snapshot) -> Headroom:
     left = {each.name: dict(each.limits) for each in snapshot.pools if each.name in pools}
     for node in snapshot.nodes:
         if node.pool in left and not node.is_deleting and node.claim not in command.claims:
-            if left[node.pool] and not _has_machine(node):
+            if left[node.pool] and not node.has_machine:
                 return Headroom(is_known=False)
             for resource in left[node.pool]:
                 left[node.pool][resource] -= node.capacity.get(resource, 0)
@@ -508,10 +510,6 @@ def find_headroom(command: Command, snapshot: Snapshot) -> Headroom:
         name for name, amounts in sorted(left.items()) if min(amounts.values(), default=0) < 0
     )
     return Headroom(next(beyond, ""))
-
-
-def _has_machine(node: Node) -> bool:
-    return any(resource != NODES for resource in node.capacity)
 
 
 def _largest_amount(resource: str, launch: Launch, catalog: Catalog) -> int:

@@ -89,7 +89,7 @@ class WhatIf:
         self._other: tuple[Catalog, WhatIf] | None = None
         """Answers with another catalog, the last one asked for."""
         self.has_answered = False
-        """Whether some question was answered; the one who asks may say that none was."""
+        """Whether some question was answered; the caller may reset it."""
         self.was_cut = False
         """Whether time was up before a question was answered."""
         self.failures: list[KarpyError] = []
@@ -112,7 +112,8 @@ class WhatIf:
         and can be read. Pending pods take part, but need not find a place. New nodes are of types
         that cost less than `price_below` wherever they are launched. The search ends when it takes
         more than `new_nodes_max` new nodes, and at the first pod to be moved that finds no place,
-        unless `stops_early` is False: then each such pod gets a full reason.
+        unless `stops_early` is False: then each such pod gets a full reason. With `keeps_places`
+        a node without pods may be asked about, too: virtual pods may have their room there.
         """
         if catalog is not None and catalog is not self._problem.snapshot.catalog:
             return self._with_catalog(catalog).ask(without, moved=moved, **terms)
@@ -121,7 +122,7 @@ class WhatIf:
         chosen = None if moved is None else frozenset(pod.uid for pod in moved)
         movers, refused = problem.pods_to_move(gone, chosen)
         count = len(movers) + len(refused)
-        if not count:
+        if not count and not (question.keeps_places and _has_virtual(problem)):
             return Relocation()
         if refused and question.stops_early:
             return Relocation(homeless=_sorted(refused), pods=count)
@@ -157,7 +158,7 @@ class WhatIf:
     ) -> Relocation:
         """Give the answer that holds, too, if moved pods go first where buffers have their room."""
         found = self._search(gone, movers, question, kept)
-        rooms = self._rooms_of_buffers(found, kept)
+        rooms = self._rooms_of_buffers(found, kept) if movers else ()
         if not rooms or found.homeless or found.needs_more_nodes:
             return found
         # Kube-scheduler puts them there. A node would be launched for the buffer, and its own node
@@ -232,8 +233,12 @@ class WhatIf:
 
 
 def _unanswered(movers: list[Entry], reason: Reason) -> Relocation:
-    first = min(pod.key for pod, _ in movers)
-    return Relocation(homeless=(f"{first}: {why(Refusal(reason, ()))}",))
+    first = sorted(pod.key for pod, _ in movers)[:1]
+    return Relocation(homeless=tuple(f"{key}: {why(Refusal(reason, ()))}" for key in first))
+
+
+def _has_virtual(problem: Problem) -> bool:
+    return any(pod.is_virtual for pod, _ in problem.queue)
 
 
 def _ask_afresh(
@@ -304,7 +309,8 @@ class _Search:
         self._moving = moving
         self._needing = {*moving, *kept} if kept else moving
         self._number = state.problem.existing.number
-        self._closed = self._mask(question.closed)
+        # Kube-scheduler puts pods there whether nodes are closed or not.
+        self._closed = self._mask(question.closed) & ~self._mask(crowded)
         self._crowded = [self._number[name] for name in crowded]
         self._others: dict[str, int] = {}
         self._claims: dict[int, None] = {}

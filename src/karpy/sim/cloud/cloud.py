@@ -31,7 +31,7 @@ TaintsOf = Callable[[LaunchSpec], Sequence[JsonObject]]
 
 
 class Metal(Protocol):
-    """What machines are made of: somebody who boots them and switches them off."""
+    """What boots machines and switches them off."""
 
     def boot(self, hardware: Hardware) -> None:
         """Switch a machine on."""
@@ -145,7 +145,7 @@ class SimCloud:
         self._later(self._terms.notice_seconds, self._end, provider_id)
 
     def kill(self, provider_id: str) -> None:
-        """End a machine at once, as when somebody finds it in the console."""
+        """End a machine at once, as a user of the console does."""
         self._present(provider_id)
         self._end(provider_id)
 

@@ -23,8 +23,8 @@ class Tally:
     """
     What the pods of each domain of a topology key weigh together.
 
-    Nodes without the key, or not included, belong to no domain. Whoever has a node counted must
-    have asked before what each kind of pod there weighs.
+    Nodes without the key, or not included, belong to no domain. Before a node is
+    counted, the weight of each kind of pod there must be known.
     """
 
     __slots__ = (

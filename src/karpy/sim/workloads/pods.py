@@ -22,7 +22,7 @@ _BY_PHASE: Final = {PENDING: 0, "Unknown": 1, RUNNING: 2}
 
 
 def phase_of(pod: JsonObject) -> str:
-    """Return the phase of a pod, empty if nobody has said yet."""
+    """Return the phase of a pod, empty before the first status."""
     phase: str = (pod.get("status") or {}).get("phase") or ""
     return phase
 

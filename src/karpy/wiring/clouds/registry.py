@@ -91,7 +91,7 @@ class Cloud(Struct, frozen=True):
 
 
 def surface_of(site: Site, cloud: Cloud, nominations: Objects | None = None) -> Surface:
-    """Return all that an operator touches; pods are told their nodes over a connection apart."""
+    """Return all that an operator touches; nominations of pods have their own connection."""
     return Surface(
         site.objects,
         site.feed,
@@ -112,7 +112,7 @@ class CloudModule(Protocol):
     NODE_CLASSES: tuple[Kind, ...]
     """The kinds of node class that it serves."""
     FLAGS: tuple[Flag, ...]
-    """What `karpy run` takes for this provider, beside the flags of everybody."""
+    """What `karpy run` takes for this provider, beside the flags of every provider."""
     METRICS: tuple[MetricSpec, ...]
     EVENTS: tuple[EventSpec, ...]
 

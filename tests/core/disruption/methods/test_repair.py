@@ -388,6 +388,12 @@ def test_a_node_with_pods_is_deleted_after_its_replacement_is_initialized() -> N
     assert set(replacement.launch.pods) == {"shop/x", "shop/y"}
 
 
+def test_the_room_of_a_buffer_is_replaced_before_its_node_goes() -> None:
+    (command,) = proposed(crowd(broken(), pods=[pod("buffer-1", cpu="3", virtual=True)])).commands
+
+    assert [each.launch.pods for each in command.replacements] == [("shop/buffer-1",)]
+
+
 def test_pods_go_to_other_nodes_if_there_is_room() -> None:
     (command,) = proposed(crowd(broken(), node("free"), pods=[pod("x", on="a")])).commands
 

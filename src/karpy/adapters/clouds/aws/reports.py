@@ -18,7 +18,7 @@ OnFailure = Callable[[str, KarpyError], None]
 
 
 class Working(Barrier):
-    """Works on an object: an observer hears of it; a failure ends the work on this one alone."""
+    """Works on an object and reports that; a failure ends the work on this one alone."""
 
     def __init__(self, observer: Observer, key: str, on_failure: OnFailure) -> None:
         super().__init__(self._fail)

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from karpy.core.disruption.budgets import find_allowances
+from karpy.core.disruption.budgets import Allowance, find_allowances
 from karpy.core.disruption.candidates import (
     Candidate,
     DisruptionClass,
@@ -15,14 +15,18 @@ from karpy.core.disruption.candidates import (
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
-from karpy.core.disruption.terminatefirst import NO_RESERVED_CAPACITY, relocate_with_credit
+from karpy.core.disruption.relocations import relocate_with_others
+from karpy.core.disruption.terminatefirst import (
+    NO_RESERVED_CAPACITY,
+    relocate_with_credit,
+    with_missing,
+)
 from karpy.core.lifecycle.conditions import DRIFTED, changed
 from karpy.core.lifecycle.eviction import is_held
 from karpy.core.scheduling.whatif import Relocation
 from karpy.model.commands import Command, Replacement
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.settings import ReservedMode
 from karpy.model.verdicts import NodeReason, NodeRefusal
 
 _SHOWN_MAX: Final = 3
@@ -59,7 +63,7 @@ class Drift:
             elif not allowances.by_pool[each.pool.name].remaining:
                 refusals.append(allowances.refusal_of(each, self.name))
             else:
-                decided = self._replace(each, evaluation)
+                decided = self._replace(each, allowances.by_pool[each.pool.name], evaluation)
                 if isinstance(decided, Command):
                     command = decided
                 else:
@@ -77,14 +81,11 @@ class Drift:
         del evaluation
         return Validation(command)
 
-    def _replace(self, candidate: Candidate, evaluation: Evaluation) -> Command | NodeRefusal:
+    def _replace(
+        self, candidate: Candidate, allowance: Allowance, evaluation: Evaluation
+    ) -> Command | NodeRefusal:
         moved = _movable(candidate, evaluation)
-        found = evaluation.what_if.ask(
-            {candidate.name},
-            moved=moved,
-            reserved_mode=ReservedMode.FALLBACK,
-            stops_early=False,
-        )
+        found = relocate_with_others(candidate, evaluation, moved)
         if found.is_out_of_time:
             return refuse(candidate, NodeReason.OUT_OF_TIME, self.name)
         if not found.homeless:
@@ -92,6 +93,9 @@ class Drift:
         if evaluation.snapshot.settings.terminate_first_drift:
             credited = relocate_with_credit(candidate, evaluation, moved)
             if credited is not None:
+                left = with_missing(allowance, candidate.pool, evaluation)
+                if not left.remaining:
+                    return refuse(candidate, NodeReason.BUDGET_SPENT, self.name, str(left))
                 return self._command(candidate, credited, evaluation, NO_RESERVED_CAPACITY)
         shown = "; ".join(found.homeless[:_SHOWN_MAX])
         pods = tuple(each.partition(": ")[0] for each in found.homeless)

@@ -19,6 +19,7 @@ from karpy.core.disruption.candidates import (
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
+from karpy.core.disruption.relocations import relocate_with_others
 from karpy.core.disruption.terminatefirst import (
     NO_RESERVED_CAPACITY,
     heads_of,
@@ -39,7 +40,6 @@ from karpy.model.nodes import RepairAction, RepairPolicy
 from karpy.model.notices import Notice, Subject
 from karpy.model.pools import DisruptionReason
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.settings import ReservedMode
 from karpy.model.times import write_duration, write_moment
 from karpy.model.verdicts import NodeReason, NodeRefusal
 
@@ -289,9 +289,7 @@ class Repair:
 
     def _replace_dynamic(self, broken: Broken, evaluation: Evaluation) -> Command | NodeRefusal:
         candidate = broken.candidate
-        found = evaluation.what_if.ask(
-            {candidate.name}, reserved_mode=ReservedMode.FALLBACK, stops_early=False
-        )
+        found = relocate_with_others(candidate, evaluation)
         if found.is_out_of_time:
             return refuse(candidate, NodeReason.OUT_OF_TIME, self.name)
         if found.homeless and evaluation.snapshot.settings.terminate_first_repair:
