@@ -127,8 +127,7 @@ def _find_pool(seen: Seen, name: str) -> NodePool | None:
         return None
     close = get_close_matches(name, pools)
     ranked = [*close, *(each for each in sorted(pools) if each not in close)]
-    known = few_of(ranked, _NAMES_SHOWN) or "none, the input holds no NodePool"
-    raise ObjectNotFound(kind="NodePool", name=name, known=known)
+    raise ObjectNotFound(kind="NodePool", name=name, known=few_of(ranked, _NAMES_SHOWN))
 
 
 def _faults(pool: NodePool) -> Iterator[Finding]:

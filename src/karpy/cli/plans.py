@@ -1,4 +1,4 @@
-"""A verdict as text: the nodes to launch, what they cost, who goes where, who stays and why."""
+"""A verdict as text: nodes to launch, what they cost, which pods go where, which stay and why."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -117,7 +117,7 @@ def nomination_lines(
 
 
 def refusal_lines(verdict: Verdict, width: int, *, again: str, details: bool = False) -> list[Line]:
-    """Write who stays pending, alike pods together, one reason each, and how to learn more."""
+    """Write which pods stay pending, alike ones together, why, and how to learn more."""
     refusals = verdict.refusals
     if not refusals:
         return []

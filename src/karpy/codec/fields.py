@@ -1,4 +1,4 @@
-"""Read plain objects field by field; what is wrong is told with its path and a way out."""
+"""Read plain objects field by field; what is wrong is reported with its path and a way out."""
 
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta

@@ -113,7 +113,7 @@ def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 class Promises(Struct, frozen=True):
-    """What decisions have promised, and who keeps it in mind."""
+    """What decisions have promised: commands under way, and where pods are expected."""
 
     commands: Commands
     nominations: NodeNominations

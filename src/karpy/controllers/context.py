@@ -23,7 +23,7 @@ from karpy.ports.records import Kept, Records
 
 T = TypeVar("T")
 AFTER_CONFLICT: Final = 1.0
-"""Look again after so many seconds at the latest; the change itself is told sooner."""
+"""Look again after so many seconds at the latest; the watch reports the change itself sooner."""
 KeepGoing = Callable[[], bool]
 _THREAD: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="decisions")
 """One for all: decisions are made one after the other, and none needs a lock."""

@@ -32,7 +32,7 @@ IDLE_SECONDS: Final = 1.5
 LONGEST_SECONDS: Final = 10.0
 _OPENING_SECONDS: Final = 2.0
 _AT_ONCE: Final = 16
-"""So many pods are told at the same time."""
+"""So many pods are patched at the same time."""
 PodsOf = Callable[[str], Iterable[Pod]]
 """Returns the pods that a NodeClaim was made for."""
 OnRemark = Callable[[Remark], None]
@@ -179,9 +179,9 @@ class PodNominator:
         self._which = which
         self._on_call: Callable[[str], None] = lambda _: None
         self._decision: tuple[Snapshot, Verdict] | None = None
-        """What was decided last, until it is known whom to tell."""
+        """What was decided last, until its pods are known."""
         self._told: frozenset[str] = frozenset()
-        """The pods of that decision who should know their node."""
+        """The pods of that decision that get the name of their node."""
         self._awaited: dict[str, frozenset[str]] = {}
         """By NodeClaims whose nodes are not open yet, the keys of pods that are to be told."""
         self._there: dict[str, str] = {}
@@ -291,11 +291,13 @@ class PodNominator:
         except Forbidden as error:
             if self._is_allowed:
                 self._is_allowed = False
-                told = "pods cannot be told their nodes and go where kube-scheduler likes"
+                message = "pods cannot be nominated and go where kube-scheduler places them"
                 hint = "apply deploy/rbac.yaml, or start with --nominate-pods Never"
-                self._on_remark(Remark(told, {"error": error.message, "hint": hint}, is_error=True))
+                self._on_remark(
+                    Remark(message, {"error": error.message, "hint": hint}, is_error=True)
+                )
         except ClusterError:
-            # It is bound or gone, or it goes where it likes: no harm is done.
+            # It is bound or gone, or it is on another node: no harm is done.
             return
 
 

@@ -70,7 +70,7 @@ class Audience(Protocol):
 
 
 class Guard(Struct, frozen=True):
-    """What sees to it that decisions come to an end, and hears of those that fail."""
+    """What ends decisions in time, and takes in those that fail."""
 
     timeout: timedelta = Options().decision_timeout
     on_failure: OnFailure = lambda *_: None
@@ -255,7 +255,7 @@ class Triggers:
                 self._batcher.trigger(uid)
 
     def _again(self) -> None:
-        """Have those who wait decided about again; for one window, one of them asks for all."""
+        """Decide again about pods that wait; within one window, one of them asks for all."""
         uid = next(iter(self._waiting.values()), None)
         if uid is not None:
             self._batcher.trigger(uid)

@@ -78,6 +78,11 @@ class Node(Struct, frozen=True, gc=False):
         return self.labels.get(NODE_POOL, "")
 
     @property
+    def has_machine(self) -> bool:
+        """Whether the resources of its machine are known."""
+        return any(resource != NODES for resource in self.capacity)
+
+    @property
     def annotations(self) -> Mapping[str, str]:
         """Annotations of the Node once it is registered, of the claim before."""
         if self.node_record is not None and (self.claim_record is None or self.is_registered):

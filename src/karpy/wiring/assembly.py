@@ -163,7 +163,7 @@ class Assembly:
             self._nominator.note(claim, launch)
 
     def _claims(self) -> Iterator[Part]:
-        """Build those who look after NodeClaims and nodes."""
+        """Build the controllers of NodeClaims and nodes."""
         workers, classes = self._options.workers, self._view.classes
         registrations = RegistrationHealthController(
             self._context("nodepool.registrationhealth"), classes.generation_of
@@ -210,7 +210,7 @@ class Assembly:
             yield Part("node.health", health.run)
 
     def _pools(self) -> Iterator[Part]:
-        """Build those who look after NodePools."""
+        """Build the controllers of NodePools."""
         view, commands = self._view, self._commands
         pools = NodePoolController(
             self._context("nodepool"),
@@ -233,7 +233,7 @@ class Assembly:
             yield Part("static", static.run)
 
     def _gauges(self) -> Iterator[Part]:
-        """Build those who show the cluster to Prometheus."""
+        """Build the controllers that export the cluster to Prometheus."""
         if self._instruments.run is not None:
             yield Part("metrics.state", self._instruments.run)
         metrics = self._speech.metrics
@@ -309,7 +309,7 @@ class Assembly:
         )
 
     def _node_audience(self) -> OnVerdict:
-        """Return what hears of decisions about nodes: a journal, or nothing."""
+        """Return the audience of decisions about nodes: a journal, or none."""
         journal = self._speech.journal
         return (lambda *_: None) if journal is None else DisruptionAudience(journal).decided
 

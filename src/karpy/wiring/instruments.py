@@ -103,7 +103,7 @@ class Instruments:
         return cloud if self._meter is None else MeasuredCloud(cloud, self._meter, controller)
 
     def observer(self, controller: str) -> Observer:
-        """Return who watches the queue of a controller."""
+        """Return the observer of a controller's queue."""
         return UNOBSERVED if self._controllers is None else self._controllers.of(controller)
 
     def acked(self, pod: Pod) -> None:
@@ -179,7 +179,7 @@ class DecisionAudience:
         self._expectations.add(claim, nomination.pods)
 
     def launched(self, claim: str, launch: Launch) -> None:
-        """Remember who a NodeClaim is for."""
+        """Remember which pods a NodeClaim is for."""
         self._expectations.note(claim, launch)
         self._on_launch(claim, launch)
         self._on_nomination(claim)

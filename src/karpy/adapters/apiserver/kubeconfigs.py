@@ -1,4 +1,4 @@
-"""A kubeconfig for those who may come in."""
+"""A kubeconfig for the users of an embedded cluster."""
 
 import json
 import os

@@ -88,7 +88,7 @@ class ApiServer:
         open_ones = [each.transport for each in server.connections] if server else []
         await self._runner.cleanup()
         for transport in open_ones:
-            # TLS says good-bye and waits for an answer; who is idle gives none.
+            # TLS closes with a message and waits for an answer; an idle client gives none.
             if transport is not None:
                 transport.abort()
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Credentials: who we are to the server right now."""
+"""Credentials: the current identity for the API server."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The wire: sends calls, shows who we are, asks again where that helps, names what went wrong."""
+"""The wire: sends calls with credentials, repeats them where that helps, names what failed."""
 
 import asyncio
 import time

@@ -98,7 +98,7 @@ AnyReader = FieldReader[Any]
 
 
 class Entry(Struct, frozen=True):
-    """An object as decisions see it, and as those see it who keep it up."""
+    """An object as decisions see it, and as its controllers see it."""
 
     value: Any
     kept: Kept[Any]
@@ -254,5 +254,5 @@ class RecordBook:
 
 
 def raise_at_once(_: str, error: KarpyError) -> None:
-    """Raise what is told: nothing is passed over where no part listens."""
+    """Raise the error: nothing is passed over where no part listens."""
     fail_at_once(error)

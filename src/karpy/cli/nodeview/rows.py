@@ -9,7 +9,7 @@ from msgspec import Struct
 from karpy.cli.plans import why_line
 from karpy.cli.tables import Align, Column, bar, count_of, cut, dollars, few_of, per_month
 from karpy.cli.terminal import Line, Span, Style, line
-from karpy.codec.labelselectors import EVERYONE, Selector
+from karpy.codec.labelselectors import ANY_LABELS, Selector
 from karpy.core.overview import NodeState, NodeView, Totals, WaitingPod
 from karpy.model.instances import MICROS_PER_DOLLAR
 from karpy.model.resources import CPU, MEMORY, PODS
@@ -23,7 +23,7 @@ _MINUTES: Final = 60
 _HOURS: Final = 3600
 _DAYS: Final = 86_400
 _BOTH_BELOW: Final = 10
-"""Below so many days or hours the next smaller unit is told, too."""
+"""Below so many days or hours the next smaller unit is shown, too."""
 _STYLES: Final = {
     NodeState.DELETING: Style.BAD,
     NodeState.CHOSEN: Style.BAD,
@@ -49,7 +49,7 @@ _KEPT_BY: Final = {
 class Choice(Struct, frozen=True):
     """Which nodes to show, and how."""
 
-    selector: Selector = EVERYONE
+    selector: Selector = ANY_LABELS
     pool: str = ""
     text: str = ""
     """Something that name, type, zone or NodePool must contain."""

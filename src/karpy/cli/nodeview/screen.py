@@ -30,7 +30,7 @@ from karpy.cli.nodeview.rows import (
 from karpy.cli.nodeview.sources import Look, Looking, Source
 from karpy.cli.tables import Align, count_of
 from karpy.cli.terminal import Line, Span, Style, Terminal, harmless, line
-from karpy.codec.labelselectors import EVERYONE, read_label_selector
+from karpy.codec.labelselectors import ANY_LABELS, read_label_selector
 from karpy.core.overview import NodeView, total_of
 from karpy.errors import BadRequest, KarpyError
 
@@ -227,7 +227,7 @@ class Viewer(App[None]):
     def _filter(self, answer: str | None) -> None:
         if answer is None:
             return
-        text, selector = answer.strip(), EVERYONE
+        text, selector = answer.strip(), ANY_LABELS
         if _SELECTOR_SIGNS & set(text):
             try:
                 selector, text = read_label_selector(text), ""

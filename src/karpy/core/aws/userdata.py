@@ -269,54 +269,35 @@ def _windows_user_data(bootstrap: Bootstrap) -> str:
 
 
 class ImageFamily(Struct, frozen=True):
-    """How images of a family join a cluster, and what follows for their machines."""
+    """How machines with images of a family join a cluster, and their usual disks."""
 
     name: str
     user_data: Callable[[Bootstrap], str]
     disks: tuple[DiskMapping, ...] = ()
     """Those of a node class that names none."""
-    ephemeral_device: str = ""
-    """The device that ephemeral storage of pods is on."""
-    limits_pods_by_interfaces: bool = True
-    has_pods_per_core: bool = True
-    reserves_memory_by_interfaces: bool = True
-    """Whether reserved memory follows from network interfaces, whatever `maxPods` says."""
-    has_soft_eviction: bool = True
-    windows_build: str = ""
 
 
 def _disk(device: str, size: str) -> DiskMapping:
     return DiskMapping(device, Disk(encrypted=True, size=size, type="gp3"))
 
 
-def _windows(year: str, build: str) -> ImageFamily:
-    return ImageFamily(
-        f"Windows{year}",
-        _windows_user_data,
-        (_disk("/dev/sda1", "50Gi"),),
-        "/dev/sda1",
-        limits_pods_by_interfaces=False,
-        windows_build=build,
-    )
+def _windows(year: str) -> ImageFamily:
+    return ImageFamily(f"Windows{year}", _windows_user_data, (_disk("/dev/sda1", "50Gi"),))
 
 
 FAMILIES: Final[Mapping[str, ImageFamily]] = {
     each.name: each
     for each in (
-        ImageFamily(AL2, _al2_user_data, (_disk("/dev/xvda", "20Gi"),), "/dev/xvda"),
-        ImageFamily(AL2023, _al2023_user_data, (_disk("/dev/xvda", "20Gi"),), "/dev/xvda"),
+        ImageFamily(AL2, _al2_user_data, (_disk("/dev/xvda", "20Gi"),)),
+        ImageFamily(AL2023, _al2023_user_data, (_disk("/dev/xvda", "20Gi"),)),
         ImageFamily(
             BOTTLEROCKET,
             _bottlerocket_user_data,
             (_disk("/dev/xvda", "4Gi"), _disk("/dev/xvdb", "20Gi")),
-            "/dev/xvdb",
-            has_pods_per_core=False,
-            reserves_memory_by_interfaces=False,
-            has_soft_eviction=False,
         ),
-        _windows("2019", "10.0.17763"),
-        _windows("2022", "10.0.20348"),
-        _windows("2025", "10.0.26100"),
+        _windows("2019"),
+        _windows("2022"),
+        _windows("2025"),
         ImageFamily(CUSTOM, lambda bootstrap: bootstrap.user_data),
     )
 }

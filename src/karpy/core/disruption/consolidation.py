@@ -135,7 +135,7 @@ def is_settled(move: Move, refusals: Iterable[NodeRefusal]) -> bool:
 
 def examine(candidate: Candidate, evaluation: Evaluation) -> Move:
     """
-    Say in depth what becomes of one candidate, for people who ask.
+    Say in depth what becomes of one candidate, for `karpy explain`.
 
     Where no cheaper node takes its pods, places are sought once more at any price: the answer then
     names every pod that finds none, or says what the best replacement would cost.

@@ -14,7 +14,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.model.instances import Catalog, InstanceType, Offering
-from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
+from karpy.model.labels import (
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    LAUNCH_ORDER,
+    ZONE,
+)
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod, PodDisruption
 from karpy.model.records import ClaimRecord
@@ -27,8 +32,6 @@ _PER_PRIORITY: Final = 4
 _MOST: Final = 10 * POD
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 _INT32: Final = range(-(2**31), 2**31)
-_LAUNCH_ORDER: Final = (RESERVED, SPOT, ON_DEMAND)
-"""A type is launched with the first of these capacity types that it is sold with."""
 
 
 class Costs:
@@ -172,7 +175,7 @@ class Prices:
     def _worst(self, type_: InstanceType, requirements: Requirements) -> int | None:
         """Return the highest price of the capacity type that would be launched, if any can be."""
         allowed = requirements.get(CAPACITY_TYPE)
-        for capacity_type in _LAUNCH_ORDER:
+        for capacity_type in LAUNCH_ORDER:
             if allowed is None or capacity_type in allowed:
                 only = merge(requirements, {CAPACITY_TYPE: one_of(CAPACITY_TYPE, capacity_type)})
                 prices = [each.price for each in self._launchable(type_, only)]

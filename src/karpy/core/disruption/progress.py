@@ -499,7 +499,7 @@ def find_headroom(command: Command, snapshot: Snapshot) -> Headroom:
     left = {each.name: dict(each.limits) for each in snapshot.pools if each.name in pools}
     for node in snapshot.nodes:
         if node.pool in left and not node.is_deleting and node.claim not in command.claims:
-            if left[node.pool] and not _has_machine(node):
+            if left[node.pool] and not node.has_machine:
                 return Headroom(is_known=False)
             for resource in left[node.pool]:
                 left[node.pool][resource] -= node.capacity.get(resource, 0)
@@ -510,10 +510,6 @@ def find_headroom(command: Command, snapshot: Snapshot) -> Headroom:
         name for name, amounts in sorted(left.items()) if min(amounts.values(), default=0) < 0
     )
     return Headroom(next(beyond, ""))
-
-
-def _has_machine(node: Node) -> bool:
-    return any(resource != NODES for resource in node.capacity)
 
 
 def _largest_amount(resource: str, launch: Launch, catalog: Catalog) -> int:

@@ -21,6 +21,7 @@ NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 ATTEMPTS: Final = 4
 FAILURES_MAX: Final = 2
 """With so many failures among the last attempts a pool is unhealthy."""
+_WAITS: Final = "object is awaiting reconciliation"
 
 
 def with_true(pool: PoolRecord, type_: str, now: datetime) -> PoolRecord:
@@ -185,9 +186,6 @@ def refresh_health(
         remembered = {TRUE: (True,), FALSE: (False,) * FAILURES_MAX}
         health = RegistrationHealth(remembered.get(condition.status, ()))
     return HealthUpdate(health, pool)
-
-
-_WAITS: Final = "object is awaiting reconciliation"
 
 
 def _failure(claim: ClaimRecord) -> tuple[str, str]:

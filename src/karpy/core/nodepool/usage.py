@@ -37,7 +37,7 @@ def usage_by_pool(nodes: Iterable[Node], marked: Collection[str] = ()) -> dict[s
     """
     totals: dict[str, Resources] = {}
     for node in nodes:
-        if node.pool and not node.is_deleting and node.claim not in marked and _has_machine(node):
+        if node.pool and not node.is_deleting and node.claim not in marked and node.has_machine:
             totals[node.pool] = add(totals.get(node.pool, {}), node.capacity)
     return totals
 
@@ -51,10 +51,6 @@ def judge_usage(pool: PoolRecord, usage: Mapping[str, Resources] | None) -> Chan
     return Changes(
         pool=replace(pool, resources=resources, nodes=resources[NODES]), requeue_after=PERIOD
     )
-
-
-def _has_machine(node: Node) -> bool:
-    return any(name != NODES for name in node.capacity)
 
 
 class Costs(Struct, frozen=True, gc=False):

@@ -97,7 +97,7 @@ class _KeyIndex:
 
 
 class Market:
-    """All offerings with equal requirements: who sells there, and at what price."""
+    """All offerings with equal requirements: which types are sold there, and at what price."""
 
     def __init__(self, index: int, offering: Offering) -> None:
         self.index = index
@@ -260,7 +260,7 @@ class TypeTable:
             yield from (offering for offering in places.offered if offering.is_reserved)
 
     def capacity(self, resource: str) -> Thresholds:
-        """Return who has how much of a resource at most, system overhead included."""
+        """Return which types have how much of a resource at most, system overhead included."""
         table = self._capacity.get(resource)
         if table is None:
             most = _most if self.is_split else _plain

@@ -48,7 +48,7 @@ _SELECTING = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")})
 
 
 def with_default_spreads(pods: Sequence[Pod], snapshot: Snapshot) -> Sequence[Pod]:
-    """Give pods without spread constraints the cluster's, if it is clear whom they belong with."""
+    """Give pods without spread constraints the cluster's, if the group of each is known."""
     defaults = snapshot.settings.default_spreads
     if not defaults:
         return pods
@@ -235,8 +235,8 @@ class Planner:
     def keys_apart(self, pod_class: PodClass) -> list[str]:
         """Return the labels in whose domains a class keeps away from others."""
         rules = pod_class.pod.rules
-        wished = (each.term for each in rules.preferred_anti_affinity)
-        return [term.topology_key for term in (*rules.anti_affinity, *wished)]
+        preferred = (each.term for each in rules.preferred_anti_affinity)
+        return [term.topology_key for term in (*rules.anti_affinity, *preferred)]
 
     def counting(self, pod_class: PodClass) -> tuple[AnyGroup, ...]:
         """Return the groups in which pods of a class count that are on nodes."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from karpy.core.scheduling.instancetypes import Market, TypeTable
 from karpy.model.instances import PRICE_MAX
-from karpy.model.labels import HOSTNAME, ON_DEMAND, RESERVED, SPOT
+from karpy.model.labels import HOSTNAME, LAUNCH_ORDER
 from karpy.model.requirements import (
     Requirement,
     Requirements,
@@ -22,7 +22,6 @@ from karpy.model.requirements import (
 )
 
 NEVER: Final = -1
-_LAUNCH_ORDER: Final = (RESERVED, SPOT, ON_DEMAND)
 NOT_SOLD: Final = PRICE_MAX + 1
 """More than anything costs."""
 
@@ -229,7 +228,7 @@ class Signatures:
         A type is launched with the first capacity type that it has: reserved, spot, on-demand.
         """
         result = 0
-        for capacity_type in _LAUNCH_ORDER:
+        for capacity_type in LAUNCH_ORDER:
             sold = dear = 0
             for market in self.markets[signature]:
                 if market.capacity_type == capacity_type:

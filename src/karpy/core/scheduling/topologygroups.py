@@ -148,7 +148,7 @@ class Kind(Enum):
 
 
 class Group:
-    """What every kind of group has: whom it selects, and a version that moves with its counts."""
+    """What every kind of group has: a selector, and a version that moves with its counts."""
 
     __slots__ = ("filter", "key", "kind", "namespaces", "selector", "version")
 

@@ -89,7 +89,7 @@ class WhatIf:
         self._other: tuple[Catalog, WhatIf] | None = None
         """Answers with another catalog, the last one asked for."""
         self.has_answered = False
-        """Whether some question was answered; the one who asks may say that none was."""
+        """Whether some question was answered; the caller may reset it."""
         self.was_cut = False
         """Whether time was up before a question was answered."""
         self.failures: list[KarpyError] = []
@@ -309,7 +309,8 @@ class _Search:
         self._moving = moving
         self._needing = {*moving, *kept} if kept else moving
         self._number = state.problem.existing.number
-        self._closed = self._mask(question.closed)
+        # Kube-scheduler puts pods there whether nodes are closed or not.
+        self._closed = self._mask(question.closed) & ~self._mask(crowded)
         self._crowded = [self._number[name] for name in crowded]
         self._others: dict[str, int] = {}
         self._claims: dict[int, None] = {}

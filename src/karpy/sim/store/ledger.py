@@ -27,7 +27,7 @@ _NOBODY: Final[dict[Kind, dict[Address, bool]]] = {}
 
 class Ledger:
     """
-    Commits objects and tells who listens.
+    Commits objects and notifies listeners.
 
     Pods are indexed by node, everything by the UIDs of its owners.
     """
@@ -162,7 +162,7 @@ class Ledger:
         return obj
 
     def _index(self, kind: Kind, obj: JsonObject, before: JsonObject, address: Address) -> None:
-        """Follow whom an object names as its owners, and where it runs."""
+        """Index the owners that an object names, and where it runs."""
         owners = obj["metadata"].get("ownerReferences")
         had = before["metadata"].get("ownerReferences")
         if owners is not had:

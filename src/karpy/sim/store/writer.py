@@ -1,4 +1,4 @@
-"""Creating and changing objects: who may write what, defaults, checks, then the commit."""
+"""Creating and changing objects: what may be written, defaults, checks, then the commit."""
 
 from typing import Final
 

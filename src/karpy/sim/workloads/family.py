@@ -42,7 +42,7 @@ class Family:
     The children of many owners.
 
     Owners hear of changes that matter to them; a pod that is bound, or whose kubelet reports
-    details, changes nothing for those who made it.
+    details, changes nothing for its controller.
     """
 
     def __init__(self, store: Store, kind: Kind) -> None:
@@ -216,7 +216,7 @@ _judge: Final = remembered(_judge_labels)
 
 
 def _matters(pod: JsonObject, before: JsonObject) -> bool:
-    """Say whether a change of a pod means anything to those who made it."""
+    """Say whether a change of a pod means anything to its controller."""
     meta, was = pod["metadata"], before["metadata"]
     if "deletionTimestamp" in meta and meta["deletionTimestamp"] != was.get("deletionTimestamp"):
         return True
@@ -231,7 +231,7 @@ def _matters(pod: JsonObject, before: JsonObject) -> bool:
 
 
 def _is_news(pod: JsonObject, before: JsonObject) -> bool:
-    """Say whether what a pod's status says means anything to those who made it."""
+    """Say whether a change of a pod's status means anything to its controller."""
     if pod["spec"].get("restartPolicy") == _RETRIED:
         return True
     return has_news(pod.get("status") or _NO_STATUS, before.get("status") or _NO_STATUS)

@@ -151,7 +151,8 @@ class Machines:
         found = await self.find(id_, is_fresh=True)
         if found.tags.get(cluster_tag(self._cluster)) != OWNED:
             # Differs: an instance that lacks the tag of the cluster: Karpenter asks for its end,
-            # which its policy forbids; Karpy releases it, because who removes the tag keeps it.
+            # which its policy forbids; Karpy releases it, because a user who removes the tag
+            # keeps it.
             self._known.pop(id_, None)
             raise MachineNotFound(provider_id=id_)
         if not found.is_ending:
@@ -244,7 +245,7 @@ async def _tried(call: Awaitable[object]) -> AwsRefused | None:
 
 
 def _shared_out(answer: FleetAnswer, callers: int) -> list[Fleet]:
-    """Give each caller one machine; those for whom there is none get the errors."""
+    """Give each caller one machine; callers without one get the errors."""
     errors = answer.errors or (FleetError("", "too few instances returned"),)
     launched = list(answer.launched[:callers])
     # Errors of a launch that succeeded say what is sold out, all the same.

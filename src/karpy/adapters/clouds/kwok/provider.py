@@ -73,7 +73,7 @@ class KwokProvider:
         self._classes: dict[str, tuple[datetime, NodeClass]] = {}
         """Node classes by name, and when each was looked at."""
         self._asking = asyncio.Lock()
-        """Held by who asks for a node class: others wait for the answer rather than ask as well."""
+        """Held while a node class is read: other readers wait for the answer."""
         self._arrivals = Arrivals(objects, on_trouble)
         self._healing: asyncio.Task[None] | None = None
         self._inherited: frozenset[str] | None = None
