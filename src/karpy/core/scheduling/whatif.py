@@ -309,7 +309,8 @@ class _Search:
         self._moving = moving
         self._needing = {*moving, *kept} if kept else moving
         self._number = state.problem.existing.number
-        self._closed = self._mask(question.closed)
+        # Kube-scheduler puts pods there whether nodes are closed or not.
+        self._closed = self._mask(question.closed) & ~self._mask(crowded)
         self._crowded = [self._number[name] for name in crowded]
         self._others: dict[str, int] = {}
         self._claims: dict[int, None] = {}
