@@ -84,7 +84,8 @@ class AwsStage:
         objects, clock = FaultyObjects(self.world.objects, self.faults), self.world.clock
         recorder = EventRecorder(objects, clock, instance="karpy")
         calls = MemoryCalls(self.ec2, self.aws_faults)
-        site = Site(objects, self.world.objects, clock, recorder, self.options)
+        remark = self.voice.remark
+        site = Site(objects, self.world.objects, clock, recorder, self.options, on_remark=remark)
         cloud = await open_with(site, calls)
         operator = Operator(
             surface_of(site, cloud), self.options, notices=recorder, voice=self.voice

@@ -189,6 +189,17 @@ def test_what_the_operator_may_not_do_is_said_by_the_node_class(call: str, reaso
 
 
 @on_virtual_time
+async def test_user_data_that_is_almost_too_long_is_remarked() -> None:
+    async with aws_stage() as stage:
+        await with_pods(stage, ec2_node_class(userData="#!/bin/sh\n#" + "x" * 14_000))
+
+        (said, *_) = [each for each in stage.voice.remarks if "user data" in each.event]
+        assert said.event == "user data takes 90 % of the limit or more"
+        assert (said.fields["EC2NodeClass"], said.fields["limit"]) == ("default", "16384")
+        assert 14_746 < int(said.fields["bytes"]) < 16_384
+
+
+@on_virtual_time
 async def test_user_data_that_is_too_long_is_named() -> None:
     async with aws_stage() as stage:
         long = "User data is limited to 16384 bytes"

@@ -288,7 +288,7 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
     )
     await _check(calls)
     asked = _no_version if settings.eks_control_plane else partial(_server_version, site)
-    cluster = ClusterWatch(calls, settings.cluster_name, asked)
+    cluster = ClusterWatch(calls, settings.cluster_name, asked, site.on_remark)
     settings = await _discovered(settings, cluster, site)
     made = _Made(settings, calls, cluster, site)
     if settings.enable_zonal_shift:
@@ -337,7 +337,7 @@ class _Made:
             asks_prices=not settings.isolated_vpc,
         )
         self.templates = Templates(calls, clock, settings.cluster_name)
-        self._reports = reports = Reports(trouble, site.on_count, site.notices.tell)
+        self._reports = reports = Reports(trouble, site.on_count, site.notices.tell, site.on_remark)
         self._machines = Machines(
             calls, settings.cluster_name, reserves=settings.reserves, reports=reports
         )

@@ -1,7 +1,6 @@
 """CloudProvider on EC2."""
 
 import asyncio
-from base64 import b64decode
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, TypeAlias
@@ -41,6 +40,7 @@ from karpy.core.aws.fleet import (
     choose_tenancy,
     choose_types,
     fleet_request,
+    is_thin_fallback,
     only_options,
     overrides_everywhere,
     overrides_of,
@@ -51,12 +51,15 @@ from karpy.core.aws.fleet import (
 from karpy.core.aws.images import bottlerocket_version, image_for
 from karpy.core.aws.launchtemplates import (
     ENCLAVE,
+    USER_DATA_LARGE,
+    USER_DATA_MAX,
     Batch,
     LaunchTemplate,
     TemplateKind,
     launch_template,
     split_by_template,
     template_tags,
+    user_data_bytes,
 )
 from karpy.core.aws.nodeclass import validation_failure
 from karpy.core.aws.refusals import (
@@ -70,7 +73,7 @@ from karpy.core.aws.refusals import (
 )
 from karpy.core.aws.tags import Owner, machine_tags, restricted_tags
 from karpy.core.aws.userdata import CUSTOM, family_of
-from karpy.core.lifecycle.changes import Count
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.nodepool.readiness import class_missing
 from karpy.errors import (
     AwsRefused,
@@ -318,6 +321,9 @@ class AwsProvider:
         if not types:
             raise NoCapacity(claim=spec.claim, options=len(spec.options))
         capacity_type = choose_capacity_type(types, spec.requirements)
+        if is_thin_fallback(types, capacity_type, spec.requirements):
+            fields = {"NodeClaim": spec.claim, "instance-types": str(len(types))}
+            self._reports.remark(Remark("launching on-demand with few instance types", fields))
         try:
             return await self._start(_Launch(spec, node_class, wanted, types, capacity_type))
         except AwsRefused as error:
@@ -422,17 +428,27 @@ class AwsProvider:
         machines = self._template_machines(launch)
         try:
             made = self._made.answer(
-                (machines, kinds), lambda: [launch_template(machines, each) for each in kinds]
+                (machines, kinds),
+                lambda: [self._template(machines, each) for each in kinds],
             )
         except UserDataInvalid as error:
             name = f"ec2nodeclass/{launch.node_class.name}"
             raise NodeClassNotReady(name=name, problem=f"userData: {error}") from error
         tags = template_tags(machines)
         for each in made:
-            size = len(b64decode(each.data["UserData"]))
-            labels = {"nodeclass": launch.node_class.name}
+            labels, size = {"nodeclass": launch.node_class.name}, user_data_bytes(each)
             self._reports.count(Count(_USER_DATA_BYTES, labels, float(size)))
             await self._parts.templates.ensure(each, tags)
+        return made
+
+    def _template(self, machines: Batch, kind: TemplateKind) -> LaunchTemplate:
+        """Return a template; one with very long user data is reported."""
+        made = launch_template(machines, kind)
+        size = user_data_bytes(made)
+        if size >= USER_DATA_LARGE:
+            name = machines.node_class.name
+            fields = {"EC2NodeClass": name, "bytes": str(size), "limit": str(USER_DATA_MAX)}
+            self._reports.remark(Remark("user data takes 90 % of the limit or more", fields))
         return made
 
     def _template_machines(self, launch: "_Launch") -> Batch:
