@@ -110,9 +110,9 @@ async def decide_in_time(
     decide: Callable[[KeepGoing], T], seconds: float, *, can_wait: bool = False
 ) -> T:
     """
-    Do the same; `decide` is given what says whether time is left, and gives what it has.
+    Decide off the loop within some seconds; `decide` asks its argument whether time is left.
 
-    One that `can_wait` has less time while one that cannot waits for it to end.
+    A decision that `can_wait` has less time while one that cannot waits for it to end.
     """
     loop = asyncio.get_running_loop()
     is_wanted = True

@@ -414,7 +414,7 @@ class Scene:
         """
         Return the pods that stay where they are, by node.
 
-        Among them are those of a going node that were refused at once: no plan moves them.
+        Among them are those of a deleting node that were refused at once: no plan moves them.
         """
         displaced = displaced_pods(self.snapshot)
         refusals = (each for each in self.verdict.refusals if each.reason not in _AFTER_A_TRY)

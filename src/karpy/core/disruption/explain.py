@@ -63,7 +63,7 @@ class NodeOutcome(Enum):
 
     GOES = "a method takes it now"
     WAITS = "a method would take it, and another command comes first"
-    GOING = "it is on its way out"
+    GOING = "it is being deleted"
     STAYS = "every method leaves it alone"
 
 

@@ -284,7 +284,7 @@ async def open_cloud(site: Site) -> Cloud:
 
 
 async def open_with(site: Site, calls: AwsCalls) -> Cloud:
-    """Do the same with calls that are made already."""
+    """Check the cluster and put the provider together, with calls that are connected already."""
     options = site.options
     settings = read_settings(
         options.cloud,
