@@ -1,5 +1,5 @@
 """
-What the worlds cost: the store, the mirror, lists from a real API server, days of virtual time, rest.
+What the worlds cost: store, mirror, lists of a real API server, a virtual day, a cluster at rest.
 
     python -m benchmarks.worlds
 
