@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from karpy.core.nominations import (
     NODES_MIN,
+    NOMINATED_MAX,
     PATIENCE,
-    TOLD_MAX,
     is_in_vain,
     pods_to_nominate,
     without_node,
@@ -116,7 +116,7 @@ def test_too_many_pods_are_not_told() -> None:
         crowd("large", 4000, "3500m", "3Gi"), crowd("small", 2000, "900m", "1Gi")
     )
 
-    assert len(asked.pods) > TOLD_MAX
+    assert len(asked.pods) > NOMINATED_MAX
     assert not told_of(asked, verdict)
 
 

@@ -23,7 +23,7 @@ from karpy.ports.records import Kept, Records
 
 T = TypeVar("T")
 AFTER_CONFLICT: Final = 1.0
-"""Look again after so many seconds at the latest; the change itself is told sooner."""
+"""Look again after so many seconds at the latest; the watch reports the change itself sooner."""
 KeepGoing = Callable[[], bool]
 _THREAD: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="decisions")
 """One for all: decisions are made one after the other, and none needs a lock."""
@@ -110,9 +110,9 @@ async def decide_in_time(
     decide: Callable[[KeepGoing], T], seconds: float, *, can_wait: bool = False
 ) -> T:
     """
-    Do the same; `decide` is given what says whether time is left, and gives what it has.
+    Decide off the loop within some seconds; `decide` asks its argument whether time is left.
 
-    One that `can_wait` has less time while one that cannot waits for it to end.
+    A decision that `can_wait` has less time while one that cannot waits for it to end.
     """
     loop = asyncio.get_running_loop()
     is_wanted = True

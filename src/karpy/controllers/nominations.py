@@ -32,7 +32,7 @@ IDLE_SECONDS: Final = 1.5
 LONGEST_SECONDS: Final = 10.0
 _OPENING_SECONDS: Final = 2.0
 _AT_ONCE: Final = 16
-"""So many pods are told at the same time."""
+"""So many pods are patched at the same time."""
 PodsOf = Callable[[str], Iterable[Pod]]
 """Returns the pods that a NodeClaim was made for."""
 OnRemark = Callable[[Remark], None]
@@ -291,11 +291,13 @@ class PodNominator:
         except Forbidden as error:
             if self._is_allowed:
                 self._is_allowed = False
-                told = "pods cannot be told their nodes and go where kube-scheduler likes"
+                message = "pods cannot be nominated and go where kube-scheduler places them"
                 hint = "apply deploy/rbac.yaml, or start with --nominate-pods Never"
-                self._on_remark(Remark(told, {"error": error.message, "hint": hint}, is_error=True))
+                self._on_remark(
+                    Remark(message, {"error": error.message, "hint": hint}, is_error=True)
+                )
         except ClusterError:
-            # It is bound or gone, or it goes where it likes: no harm is done.
+            # It is bound or gone, or it is on another node: no harm is done.
             return
 
 

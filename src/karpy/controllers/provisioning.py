@@ -70,7 +70,7 @@ class Audience(Protocol):
 
 
 class Guard(Struct, frozen=True):
-    """What sees to it that decisions come to an end, and hears of those that fail."""
+    """What ends decisions in time, and takes in those that fail."""
 
     timeout: timedelta = Options().decision_timeout
     on_failure: OnFailure = lambda *_: None

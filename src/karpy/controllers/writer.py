@@ -37,7 +37,7 @@ async def write_status(
 
 
 class Telling(Protocol):
-    """Where it is told what happened: metrics and logs."""
+    """Reports what happened to metrics and logs."""
 
     def count(self, count: Count) -> None:
         """Count something that happened."""

@@ -123,19 +123,19 @@ def _take(room: dict[str, int], requests: Resources) -> None:
 
 
 PATIENCE: Final = timedelta(seconds=30)
-"""Within that kube-scheduler has tried a pod on the node that it was told, or given that up."""
+"""Within that kube-scheduler has tried a pod on its nominated node, or given that up."""
 NODES_MIN: Final = 10
 """With fewer nodes there is little to save."""
-TOLD_MAX: Final = 3000
-"""To tell more pods takes too long: the first would have forgotten before the last are told."""
+NOMINATED_MAX: Final = 3000
+"""More patches take too long: the nominations of the first pods would end before the last."""
 MOST: Final = 0.9
 """The largest pods that make up so much of all requests are most; the rest fits in anywhere."""
 LARGEST: Final = 0.35
 """Those that make up so much are the hardest to place once others have taken their room."""
 FEW_SHARE_MAX: Final = 0.5
-"""More than that takes long to tell, for what it saves."""
+"""More than that takes long to write, for what it saves."""
 APART_MIN: Final = 0.9
-"""If so many pods of one size are among themselves, they have nodes of their own."""
+"""From this share on, pods of one size are taken to have nodes of their own."""
 
 
 # Differs: where pods go when new nodes are ready: Karpenter leaves it to kube-scheduler; Karpy may
@@ -159,11 +159,11 @@ def pods_to_nominate(snapshot: Snapshot, verdict: Verdict, which: PodNomination)
     apart = _size_apart(launches, planned)
     others = _of_sizes(planned, sizes.keys() - {apart})
     if which is PodNomination.ALWAYS:
-        told = min(others, _of_sizes(planned, _large(sizes, MOST)), key=len)
-        return told if len(told) <= TOLD_MAX else frozenset()
-    few = min(TOLD_MAX, FEW_SHARE_MAX * len(planned))
-    told = others if len(others) <= few else _of_sizes(planned, _large(sizes, LARGEST))
-    return told if len(told) <= few else frozenset()
+        nominated = min(others, _of_sizes(planned, _large(sizes, MOST)), key=len)
+        return nominated if len(nominated) <= NOMINATED_MAX else frozenset()
+    few = min(NOMINATED_MAX, FEW_SHARE_MAX * len(planned))
+    nominated = others if len(others) <= few else _of_sizes(planned, _large(sizes, LARGEST))
+    return nominated if len(nominated) <= few else frozenset()
 
 
 _Size = tuple[int, int]

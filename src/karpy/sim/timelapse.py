@@ -26,7 +26,7 @@ class TimeLapseLoop(asyncio.SelectorEventLoop):
 
 
 class _ImpatientSelector(selectors.DefaultSelector):
-    """What a loop waits in: it waits for a part of the time it is told."""
+    """What a loop waits in: it waits for a part of the given time."""
 
     def __init__(self, speed: float) -> None:
         super().__init__()

@@ -309,7 +309,7 @@ class Assembly:
         )
 
     def _node_audience(self) -> OnVerdict:
-        """Return what hears of decisions about nodes: a journal, or nothing."""
+        """Return the audience of decisions about nodes: a journal, or none."""
         journal = self._speech.journal
         return (lambda *_: None) if journal is None else DisruptionAudience(journal).decided
 

@@ -46,7 +46,7 @@ class Surface(Struct, frozen=True):
     clock: Clock
     cloud: CloudProvider
     nominations: Objects | None = None
-    """Where pods are told their nodes, thousands at once: launches must not wait for that."""
+    """Where nominations of pods are written, thousands at once: launches do not wait for that."""
     node_classes: tuple[Kind, ...] = (KWOK_NODE_CLASS,)
     """The kinds of node class that the cloud serves."""
     parts: Parts = no_parts

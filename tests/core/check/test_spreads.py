@@ -86,7 +86,7 @@ def test_pods_are_spread_over_all_zones_on_offer() -> None:
     )
 
 
-def test_a_wish_to_be_spread_is_not_required() -> None:
+def test_a_preferred_spread_is_not_required() -> None:
     softly = carriers(2, when_unsatisfiable=WhenUnsatisfiable.SCHEDULE_ANYWAY)
 
     assert plan({"a": softly}).rules() == set()

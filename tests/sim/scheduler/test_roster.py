@@ -104,8 +104,8 @@ class _World:
         side = draw.choice(["podAffinity", "podAntiAffinity"])
         if draw.random() < 0.5:
             return {side: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-        wish = [{"weight": draw.randint(1, 100), "podAffinityTerm": term}]
-        return {side: {"preferredDuringSchedulingIgnoredDuringExecution": wish}}
+        preference = [{"weight": draw.randint(1, 100), "podAffinityTerm": term}]
+        return {side: {"preferredDuringSchedulingIgnoredDuringExecution": preference}}
 
     def _spread(self) -> JsonObject:
         draw = self.draw

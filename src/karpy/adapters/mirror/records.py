@@ -254,5 +254,5 @@ class RecordBook:
 
 
 def raise_at_once(_: str, error: KarpyError) -> None:
-    """Raise what is told: nothing is passed over where no part listens."""
+    """Raise the error: nothing is passed over where no part listens."""
     fail_at_once(error)

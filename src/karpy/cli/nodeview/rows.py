@@ -23,7 +23,7 @@ _MINUTES: Final = 60
 _HOURS: Final = 3600
 _DAYS: Final = 86_400
 _BOTH_BELOW: Final = 10
-"""Below so many days or hours the next smaller unit is told, too."""
+"""Below so many days or hours the next smaller unit is shown, too."""
 _STYLES: Final = {
     NodeState.DELETING: Style.BAD,
     NodeState.CHOSEN: Style.BAD,

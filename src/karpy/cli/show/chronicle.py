@@ -41,7 +41,7 @@ from karpy.sim.store.store import Store
 Card = TypeVar("Card", NodeCard, PodCard)
 
 TOGETHER: Final = 0.3
-"""What happens to several within so many seconds is told in one line."""
+"""What happens to several within so many seconds is one line."""
 _CLAIM: Final = re.compile(r"\bnodeclaim/([\w.-]+)")
 _DECIDING: Final = "scheduler_scheduling_duration_seconds"
 _WORDS: Final = {
@@ -143,7 +143,7 @@ class Chronicle:
             self.say("decide", decision_text(verdict), Style.STRONG)
 
     def record_disruption(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
-        """Hear of a decision about nodes; what comes of it is told by notices."""
+        """Take in a decision about nodes; notices report what comes of it."""
         if isinstance(question, DisruptionQuestion):
             for command in verdict.commands:
                 self.say(_WORDS[command.reason], command_text(command), Style.CARE)
@@ -155,7 +155,7 @@ class Chronicle:
         del question, verdict
 
     def tell(self, notice: Notice) -> None:
-        """Hear what is told about an object."""
+        """Take in a notice about an object."""
         match notice.reason:
             case "Nominated":
                 self._expect(notice)

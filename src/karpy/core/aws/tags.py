@@ -1,4 +1,4 @@
-"""Tags of everything that is made in AWS, and the instance profiles that are found by theirs."""
+"""Tags of everything that is made in AWS, and instance profiles, which are found by tags."""
 
 import re
 from collections.abc import Mapping

@@ -18,7 +18,7 @@ from itertools import chain, product
 from msgspec import Struct
 
 from karpy.core.check.breaches import Rule
-from karpy.core.check.constraints import Domains, join_domains, may_grant, strict_wants, tolerates
+from karpy.core.check.constraints import Domains, join_domains, may_be_in, strict_wants, tolerates
 from karpy.core.check.market import Machine, Stock, template_of
 from karpy.core.check.neighbours import Group, groups_of
 from karpy.core.check.options import lack_of_variety, remaining
@@ -199,7 +199,7 @@ def _try_type(
 
 def _grants_all(machine: Machine, wants: Sequence[Requirement]) -> bool:
     """Ask for each want as it is written; joined with others it may say less than it did."""
-    return all(may_grant(machine.values(wanted.key), wanted) for wanted in wants)
+    return all(may_be_in(machine.values(wanted.key), wanted) for wanted in wants)
 
 
 def _fits_limits(instance_type: InstanceType, left: Resources) -> bool:

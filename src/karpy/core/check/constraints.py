@@ -27,23 +27,23 @@ from karpy.model.requirements import (
 )
 from karpy.model.resources import Resources, add
 
-Wish: TypeAlias = tuple[NodeTerm, ...]
+Alternatives: TypeAlias = tuple[NodeTerm, ...]
 """Alternatives, one of which must hold."""
 Values: TypeAlias = Callable[[str], Requirement | None]
 """What values the label of a key may have; None, or no value at all, if there is no such label."""
 
 
-def wishes_of(pod: Pod) -> tuple[Wish, ...]:
+def alternatives_of(pod: Pod) -> tuple[Alternatives, ...]:
     """List what must hold at once: the node selector, and one of the required terms."""
-    wishes: list[Wish] = []
+    found: list[Alternatives] = []
     if pod.rules.node_selector:
-        wishes.append((NodeTerm(pod.rules.node_selector),))
+        found.append((NodeTerm(pod.rules.node_selector),))
     if pod.rules.required_node_terms:
-        wishes.append(pod.rules.required_node_terms)
-    return tuple(wishes)
+        found.append(pod.rules.required_node_terms)
+    return tuple(found)
 
 
-def is_granted(wish: Wish, values: Values) -> bool:
+def holds_surely(alternatives: Alternatives, values: Values) -> bool:
     """
     Say whether one alternative holds whatever values the labels take.
 
@@ -53,12 +53,12 @@ def is_granted(wish: Wish, values: Values) -> bool:
     return any(
         bool(term.expressions)
         and not term.has_match_fields
-        and all(grants(values(wanted.key), wanted) for wanted in term.expressions)
-        for term in wish
+        and all(is_surely_in(values(wanted.key), wanted) for wanted in term.expressions)
+        for term in alternatives
     )
 
 
-def grants(have: Requirement | None, wanted: Requirement) -> bool:
+def is_surely_in(have: Requirement | None, wanted: Requirement) -> bool:
     """Say whether every value the label may have is a wanted one."""
     if have is None or have.is_empty:
         return wanted.is_negative
@@ -72,7 +72,7 @@ def grants(have: Requirement | None, wanted: Requirement) -> bool:
     )
 
 
-def may_grant(have: Requirement | None, wanted: Requirement) -> bool:
+def may_be_in(have: Requirement | None, wanted: Requirement) -> bool:
     """Say whether some value the label may have is a wanted one."""
     if have is None or have.is_empty:
         return wanted.is_negative
@@ -156,7 +156,7 @@ class Daemon(Struct, frozen=True):
     def may_run(self, values: Values, taints: Sequence[Taint]) -> bool:
         """Say whether it runs on a node with such labels, or may do so if values are open."""
         return self._tolerates(taints) and any(
-            all(may_grant(values(key), wanted) for key, wanted in each.items())
+            all(may_be_in(values(key), wanted) for key, wanted in each.items())
             for each in self.alternatives
         )
 
@@ -184,7 +184,7 @@ def strict_requirements(pod: Pod) -> list[dict[str, Requirement]]:
 
 
 def strict_wants(pod: Pod) -> list[tuple[Requirement, ...]]:
-    """List the same as it is written."""
+    """List what a pod requires of labels as it is written, once for each such term."""
     terms = pod.rules.required_node_terms
     said = [term.expressions for term in terms if term.expressions] if terms else [()]
     wants = [(*pod.rules.node_selector, *expressions) for expressions in said]

@@ -20,14 +20,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.core.check.constraints import (
+    Alternatives,
     Domains,
-    Wish,
     as_domains,
     daemon,
-    grants,
-    is_granted,
+    holds_surely,
+    is_surely_in,
     join_domains,
-    may_grant,
+    may_be_in,
     tolerates,
 )
 from karpy.model.constraints import NodeTerm
@@ -125,7 +125,7 @@ class Stock:
         self._machines: dict[str, tuple[Machine, ...]] = {}
         self._rooms: dict[str, tuple[Room, ...]] = {}
         self._bargains: dict[str, Bargain] = {}
-        self._lacking: dict[Wish, frozenset[str]] = {}
+        self._lacking: dict[Alternatives, frozenset[str]] = {}
         self._domains: dict[tuple[str, str], Domains] = {}
         self._most: dict[tuple[str, str], int] = {}
 
@@ -181,20 +181,20 @@ class Stock:
         """Say whether the machines of a type differ in size or in daemons."""
         return len(self.rooms(name)) > 1
 
-    def lacking(self, wish: Wish) -> frozenset[str]:
-        """Return the types that have a machine which does not grant the wish."""
-        if wish not in self._lacking:
-            is_promised = any(self._promises(term) for term in wish)
+    def lacking(self, alternatives: Alternatives) -> frozenset[str]:
+        """Return the types with a machine that may meet none of the alternatives."""
+        if alternatives not in self._lacking:
+            is_promised = any(self._promises(term) for term in alternatives)
             suspects = () if is_promised else tuple(self.types)
-            self._lacking[wish] = frozenset(
+            self._lacking[alternatives] = frozenset(
                 name
                 for name in suspects
-                if not all(is_granted(wish, each.values) for each in self.machines(name))
+                if not all(holds_surely(alternatives, each.values) for each in self.machines(name))
             )
-        return self._lacking[wish]
+        return self._lacking[alternatives]
 
     def _promises(self, term: NodeTerm) -> bool:
-        """Say whether the requirements alone grant it: types and offerings only narrow them."""
+        """Say whether the requirements alone meet it: types and offerings only narrow them."""
         return (
             bool(term.expressions)
             and not term.has_match_fields
@@ -206,15 +206,15 @@ class Stock:
         # A NotIn leaves room for a type that has no such label at all.
         if have is None or (have.is_negative and not wanted.is_negative):
             return False
-        return grants(have, wanted)
+        return is_surely_in(have, wanted)
 
-    def leaves_open(self, wish: Wish) -> bool:
+    def leaves_open(self, alternatives: Alternatives) -> bool:
         """Say whether the requirements do not rule out some alternative, on sale or not."""
         return any(
             bool(term.expressions)
             and not term.has_match_fields
             and all(self._leaves_open(wanted) for wanted in term.expressions)
-            for term in wish
+            for term in alternatives
         )
 
     def _leaves_open(self, wanted: Requirement) -> bool:
@@ -223,7 +223,7 @@ class Stock:
             return True
         if wanted.key in self._market.well_known:
             return have is None or have.intersects(wanted)
-        return may_grant(None if have is None or have.is_negative else have, wanted)
+        return may_be_in(None if have is None or have.is_negative else have, wanted)
 
     def most(self, resource: str, name: str) -> int:
         """Return how much of a resource the largest machine of a type has."""

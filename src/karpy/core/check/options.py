@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from karpy.core.check.breaches import Breach, Rule, shortened
-from karpy.core.check.constraints import grants
+from karpy.core.check.constraints import is_surely_in
 from karpy.core.check.market import may_make_nodes, template_of
 from karpy.core.check.scene import LaunchPlace, Scene
 from karpy.model.instances import LAUNCH_OPTIONS_MAX, InstanceType
@@ -111,7 +111,7 @@ def _check_requirements(place: LaunchPlace, free: frozenset[str]) -> Iterator[Br
             is_free = key in free or requirement.is_negative
             if not is_free and not _is_shunned(key, place.pods):
                 yield Breach(Rule.OUTSIDE_POOL, place.name, detail=f"{key} is not defined")
-        elif not grants(requirement, have):
+        elif not is_surely_in(requirement, have):
             yield Breach(Rule.OUTSIDE_POOL, place.name, detail=str(requirement))
 
 
@@ -123,7 +123,11 @@ def _is_shunned(key: str, pods: Iterable[Pod]) -> bool:
         for wanted in (
             *pod.rules.node_selector,
             *(each for term in pod.rules.required_node_terms for each in term.expressions),
-            *(each for wish in pod.rules.preferred_node_terms for each in wish.term.expressions),
+            *(
+                each
+                for preferred in pod.rules.preferred_node_terms
+                for each in preferred.term.expressions
+            ),
         )
     )
 

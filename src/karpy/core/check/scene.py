@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from karpy.core.check.breaches import Breach, Rule
-from karpy.core.check.constraints import Domains, Wish, as_domains, is_granted
+from karpy.core.check.constraints import Alternatives, Domains, as_domains, holds_surely
 from karpy.core.check.market import Bargain, Market, Room, Stock, find_bargain
 from karpy.model.constraints import (
     AffinityTerm,
@@ -63,12 +63,12 @@ class NodePlace:
         value = self._labels.get(key)
         return None if value is None else one_of(key, value)
 
-    def meets(self, wish: Wish) -> bool:
-        """Say whether the labels are sure to grant a wish."""
-        return is_granted(wish, self.values)
+    def meets(self, alternatives: Alternatives) -> bool:
+        """Say whether the labels meet one of the alternatives for sure."""
+        return holds_surely(alternatives, self.values)
 
-    def may_meet(self, wish: Wish) -> bool:
-        return self.meets(wish)
+    def may_meet(self, alternatives: Alternatives) -> bool:
+        return self.meets(alternatives)
 
     def domains(self, key: str) -> Domains:
         """Say where the node is."""
@@ -138,20 +138,20 @@ class LaunchPlace:
     def _type_set(self) -> frozenset[str]:
         return frozenset(self.types)
 
-    def lacking(self, wish: Wish) -> list[str]:
-        """Return the options that may not grant a wish, in order."""
-        failing = self.stock.lacking(wish)
+    def lacking(self, alternatives: Alternatives) -> list[str]:
+        """Return the options that may meet none of the alternatives, in order."""
+        failing = self.stock.lacking(alternatives)
         if self._type_set.isdisjoint(failing):
             return []
         return [name for name in self.types if name in failing]
 
-    def meets(self, wish: Wish) -> bool:
-        """Say whether the labels are sure to grant a wish, whatever the cloud picks."""
-        return not self.lacking(wish)
+    def meets(self, alternatives: Alternatives) -> bool:
+        """Say whether the labels meet one of the alternatives, whatever the cloud picks."""
+        return not self.lacking(alternatives)
 
-    def may_meet(self, wish: Wish) -> bool:
-        """Say whether the requirements of the launch leave room for a wish, be it sold or not."""
-        return self.stock.leaves_open(wish)
+    def may_meet(self, alternatives: Alternatives) -> bool:
+        """Say whether the requirements of the launch leave one of them open, be it sold or not."""
+        return self.stock.leaves_open(alternatives)
 
     def domains(self, key: str) -> Domains:
         """Say where the node may come up, whatever the cloud picks."""
@@ -414,7 +414,7 @@ class Scene:
         """
         Return the pods that stay where they are, by node.
 
-        Among them are those of a going node that were refused at once: no plan moves them.
+        Among them are those of a deleting node that were refused at once: no plan moves them.
         """
         displaced = displaced_pods(self.snapshot)
         refusals = (each for each in self.verdict.refusals if each.reason not in _AFTER_A_TRY)

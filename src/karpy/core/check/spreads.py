@@ -29,7 +29,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.core.check.breaches import Breach, Rule
-from karpy.core.check.constraints import Wish, tolerates, wishes_of
+from karpy.core.check.constraints import Alternatives, alternatives_of, tolerates
 from karpy.core.check.scene import (
     NodePlace,
     Place,
@@ -55,7 +55,7 @@ class NodeFilter(Struct, frozen=True):
     """Which domains of a key a constraint compares."""
 
     key: str
-    wishes: tuple[Wish, ...]
+    alternatives: tuple[Alternatives, ...]
     honors_affinity: bool
     tolerations: tuple[Toleration, ...] | None
     """Given if nodes count only if their taints are tolerated."""
@@ -63,18 +63,18 @@ class NodeFilter(Struct, frozen=True):
     def counts(self, place: Place) -> bool:
         """Say whether pods at a place may count."""
         return self._is_tolerant_of(place) and (
-            not self.honors_affinity or all(place.may_meet(wish) for wish in self.wishes)
+            not self.honors_affinity or all(place.may_meet(each) for each in self.alternatives)
         )
 
     def surely_counts(self, place: Place) -> bool:
         """Say whether pods at a place count whatever the cloud picks."""
         return self._is_tolerant_of(place) and (
-            not self.honors_affinity or all(place.meets(wish) for wish in self.wishes)
+            not self.honors_affinity or all(place.meets(each) for each in self.alternatives)
         )
 
     def admits(self, domain: str) -> bool:
         """Say whether nodes of a domain may count, as far as the key tells."""
-        terms = [term for wish in self.wishes for term in wish if self.honors_affinity]
+        terms = [term for each in self.alternatives for term in each if self.honors_affinity]
         wanted = [each for term in terms for each in term.expressions if each.key == self.key]
         return all(domain in each for each in wanted)
 
@@ -103,7 +103,7 @@ def as_spread(constraint: SpreadConstraint, pod: Pod) -> Spread:
         spread_scope(constraint, pod),
         constraint.max_skew,
         constraint.min_domains,
-        NodeFilter(key, wishes_of(pod), constraint.honors_affinity, tolerations),
+        NodeFilter(key, alternatives_of(pod), constraint.honors_affinity, tolerations),
     )
 
 
@@ -164,7 +164,7 @@ def _emptiest(spread: Spread, domains: frozenset[str], sure: Tally) -> int:
 
 def _domains_that_count(scene: Scene, asked: NodeFilter) -> frozenset[str]:
     found = domains_of_nodes((each for each in scene.nodes if asked.counts(each)), asked.key)
-    if asked.honors_affinity and any(len(wish) > 1 for wish in asked.wishes):
+    if asked.honors_affinity and any(len(each) > 1 for each in asked.alternatives):
         return found
     pools = scene.market.pools_in_use
     on_offer = domains_on_offer(scene, asked.key, pools, asked.tolerations)

@@ -6,7 +6,7 @@ from itertools import combinations
 from msgspec import Struct
 
 from karpy.core.check.breaches import Breach, Rule, shortened
-from karpy.core.check.constraints import Wish, hard_taints, still_to_come, wishes_of
+from karpy.core.check.constraints import Alternatives, alternatives_of, hard_taints, still_to_come
 from karpy.core.check.market import Market
 from karpy.core.check.scene import LaunchPlace, NodePlace, Place, Scene
 from karpy.model.constraints import NodeTerm, first_untolerated
@@ -45,7 +45,7 @@ def _check_pods(place: Place, settings: Settings) -> Iterator[Breach]:
     for pod in place.pods:
         if taint := first_untolerated(taints, pod.rules.tolerations):
             yield Breach(Rule.TAINT, place.name, pod.key, str(taint))
-        if any(not place.meets(wish) for wish in wishes_of(pod)):
+        if any(not place.meets(each) for each in alternatives_of(pod)):
             yield Breach(Rule.NODE_AFFINITY, place.name, pod.key, _where_not(place, pod))
         if pod.rules.claims_devices and settings.ignore_device_claims:
             yield Breach(Rule.DEVICES, place.name, pod.key)
@@ -54,7 +54,7 @@ def _check_pods(place: Place, settings: Settings) -> Iterator[Breach]:
 def _where_not(place: Place, pod: Pod) -> str:
     if isinstance(place, NodePlace):
         return ""
-    return shortened([name for wish in wishes_of(pod) for name in place.lacking(wish)])
+    return shortened([name for each in alternatives_of(pod) for name in place.lacking(each)])
 
 
 def _check_volumes(place: Place, storage: Storage) -> Iterator[Breach]:
@@ -156,7 +156,7 @@ class Volume(Struct, frozen=True):
 
     claim: str
     """Namespace and name of the PersistentVolumeClaim; pods may share it."""
-    reach: Wish | None
+    reach: Alternatives | None
     """Alternatives for the node's labels, or None if every node will do."""
 
 

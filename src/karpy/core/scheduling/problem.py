@@ -235,8 +235,8 @@ class Planner:
     def keys_apart(self, pod_class: PodClass) -> list[str]:
         """Return the labels in whose domains a class keeps away from others."""
         rules = pod_class.pod.rules
-        wished = (each.term for each in rules.preferred_anti_affinity)
-        return [term.topology_key for term in (*rules.anti_affinity, *wished)]
+        preferred = (each.term for each in rules.preferred_anti_affinity)
+        return [term.topology_key for term in (*rules.anti_affinity, *preferred)]
 
     def counting(self, pod_class: PodClass) -> tuple[AnyGroup, ...]:
         """Return the groups in which pods of a class count that are on nodes."""

@@ -321,5 +321,5 @@ def _values(own: Requirement | None, offered: Sequence[Requirement]) -> set[str]
 
 
 def has_soft_taint(pools: Sequence[NodePool]) -> bool:
-    """Say whether some pool's nodes carry a taint that is only a wish."""
+    """Say whether some pool's nodes carry a taint that is only preferred."""
     return any(taint.effect == PREFER_NO_SCHEDULE for pool in pools for taint in pool.taints)

@@ -1,4 +1,4 @@
-"""The kubelets of all machines: they join, beat, and fail as they are told."""
+"""The kubelets of all machines: they join, renew their leases, and fail on request."""
 
 import asyncio
 from collections.abc import Callable
@@ -153,7 +153,7 @@ class Kubelets:
         self._post(machine)
 
     def heal(self, name: str, *, also: tuple[Health, ...] = ()) -> None:
-        """End all troubles of a node; conditions that only an agent knows are told as given."""
+        """End all troubles of a node; conditions that only an agent knows are set as given."""
         machine = self._known(name)
         machine.ready = READY
         machine.troubles = {each.type: each for each in also}

@@ -246,7 +246,7 @@ class PodRunner:
         run.step, run.due, run.deadline = _REST, _NEVER, _NEVER
 
     def _ask_to_stop(self, pod: JsonObject, run: _Run, now: float) -> None:
-        """Begin to stop, or stop sooner: a second wish may shorten the grace period."""
+        """Begin to stop, or stop sooner: a second request may shorten the grace period."""
         grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
         if run.step is _REST and not grace:
             return

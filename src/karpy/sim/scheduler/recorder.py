@@ -16,7 +16,7 @@ _SHORTENED: Final = " ..."
 
 
 class Recorder:
-    """Writes events about pods; one that is told again becomes a series."""
+    """Writes events about pods; a repeated one becomes a series."""
 
     def __init__(self, store: Store, clock: Clock, name: str) -> None:
         self._store = store

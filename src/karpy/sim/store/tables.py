@@ -24,7 +24,7 @@ _NOTHING: Final[dict[str, JsonObject]] = {}
 
 
 class Ears(Struct, frozen=True):
-    """Who is told of which commits; None does not care. Status means: of nothing but the status."""
+    """Callbacks of a listener; None is not called. `status`: nothing but the status changed."""
 
     added: Callback | None = None
     changed: Callback | None = None

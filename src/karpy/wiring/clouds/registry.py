@@ -14,7 +14,7 @@ from msgspec import Struct
 from karpy.adapters.telemetry.eventspecs import EventSpec
 from karpy.adapters.telemetry.metrics import Source
 from karpy.adapters.telemetry.specs import MetricSpec
-from karpy.core.lifecycle.changes import Count
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import KarpyError, OptionInvalid
 from karpy.model.kinds import Kind
 from karpy.model.settings import Options
@@ -63,6 +63,8 @@ class Site(Struct, frozen=True):
     """The certificates by which the API server is known, as base64; empty if any will do."""
     server_version: Callable[[], Awaitable[str]] = _unknown_version
     """Returns the version of the API server, such as `v1.36.3`; raises ClusterError."""
+    on_remark: Callable[[Remark], None] = lambda _: None
+    """Hears what is worth a line of the log."""
     add_source: Callable[[Source], None] = lambda _: None
     """Takes what collects gauges whenever metrics are asked for."""
 
@@ -89,7 +91,7 @@ class Cloud(Struct, frozen=True):
 
 
 def surface_of(site: Site, cloud: Cloud, nominations: Objects | None = None) -> Surface:
-    """Return all that an operator touches; pods are told their nodes over a connection apart."""
+    """Return all that an operator touches; nominations of pods have their own connection."""
     return Surface(
         site.objects,
         site.feed,

@@ -139,6 +139,22 @@ def test_a_template_that_was_deleted_meanwhile_is_made_again() -> None:
         assert run(story(some)) == 1
 
 
+def test_a_template_that_ec2_does_not_list_yet_is_taken_for_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing(**_: object) -> list[object]:
+        return []
+
+    async def story(some: Account) -> int:
+        await Templates(some.calls, some.clock, "demo").ensure(template(), TAGS)
+        monkeypatch.setattr(some.calls, "describe_launch_templates", nothing, raising=False)
+        await Templates(some.calls, some.clock, "demo").ensure(template(), TAGS)
+        return len(some.cloud.templates)
+
+    with account() as some:
+        assert run(story(some)) == 1
+
+
 def test_all_templates_of_a_node_class_go_with_it() -> None:
     async def story(some: Account) -> list[str]:
         templates = Templates(some.calls, some.clock, "demo")

@@ -6,7 +6,7 @@ from types import TracebackType
 from msgspec import Struct
 
 from karpy.barriers import Barrier
-from karpy.core.lifecycle.changes import Count
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import KarpyError
 from karpy.model.notices import Notice
 from karpy.ports.observers import Observer, ReconcileResult
@@ -18,7 +18,7 @@ OnFailure = Callable[[str, KarpyError], None]
 
 
 class Working(Barrier):
-    """Works on an object: an observer hears of it; a failure ends the work on this one alone."""
+    """Works on an object and reports that; a failure ends the work on this one alone."""
 
     def __init__(self, observer: Observer, key: str, on_failure: OnFailure) -> None:
         super().__init__(self._fail)
@@ -51,3 +51,4 @@ class Reports(Struct, frozen=True):
     trouble: OnTrouble = lambda *_: None
     count: Callable[[Count], None] = lambda _: None
     tell: Callable[[Notice], None] = lambda _: None
+    remark: Callable[[Remark], None] = lambda _: None

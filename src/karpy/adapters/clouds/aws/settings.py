@@ -1,4 +1,4 @@
-"""What the operator of AWS is told about its cluster and account."""
+"""What flags and environment say to the AWS provider about its cluster and account."""
 
 from collections.abc import Mapping
 from datetime import timedelta
