@@ -21,7 +21,7 @@ from tests.sim.stories import on_virtual_time
 
 MIXED = decided(crowd("large", 60, "3800m", "7500Mi"), crowd("small", 48, "950m", "3900Mi"))
 ALIKE = decided(crowd("web", 60, "900m", "1Gi"))
-FIRM, FREE = "small-0", "large-0"
+FIRM, FREE = "small-0", "other-0"
 """NodeClaims by the one pod that each is for; pods of the first are told."""
 
 

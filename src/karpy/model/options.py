@@ -95,7 +95,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """What KWOK sells; empty means its 144 types."""
     packing: Packing = Packing.CHEAPEST
     """Not Karpenter's: other orders of placing pods often leave less room unused."""
-    nominate_pods: PodNomination = PodNomination.FEW
+    nominate_pods: PodNomination = PodNomination.ALWAYS
     """Not Karpenter's: pods that know the node made for them do not take the room of others."""
     journal: str = ""
     """The folder that decisions are recorded in; empty means that they are not."""

@@ -29,13 +29,10 @@ class Packing(Enum):
 
 
 class PodNomination(Enum):
-    """Which pods get the name of the node that was made for them."""
+    """Whether pods get the name of the node that was made for them."""
 
     NEVER = "Never"
-    FEW = "Few"
-    """Those that would take the room of others, or else the largest."""
     ALWAYS = "Always"
-    """All but the smallest."""
 
 
 class ReservedMode(Enum):

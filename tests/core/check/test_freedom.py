@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from karpy.core.check.alone import find_hosts
 from karpy.model.constraints import NodeTerm
-from karpy.model.labels import CAPACITY_TYPE, RESERVED, SPOT
+from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from karpy.model.pods import PodVolume
 from karpy.model.requirements import Operator, one_of, require
 from karpy.model.settings import ReservedMode, Settings
@@ -30,6 +30,7 @@ from tests.core.check.builders import (
 )
 
 WEB: Final = {"app": "web"}
+LARGE_ONE: Final = instance_type("large", 8, [offering("a", 800), offering("b", 800)])
 SHY: Final = require("rack", Operator.NOT_IN, ["r9"])
 
 
@@ -86,6 +87,29 @@ def test_a_launch_counts_for_a_spread_unless_its_requirements_rule_that_out() ->
 
     assert zones_left() == {"b", "c"}
     assert zones_left("on-demand") == {"a", "b", "c"}
+
+
+def test_a_launch_fills_a_domain_by_what_its_claim_says_not_by_what_its_types_bring() -> None:
+    """All types are on-demand; the law counts the launch only if the claim says so."""
+    bought = NodeTerm((one_of(CAPACITY_TYPE, SPOT, ON_DEMAND),))
+    web = pod("web", labels=WEB, required_node_terms=(bought,), spreads=(even("web"),))
+    old, placed = bound(pod("old", labels=WEB), "n-a"), pod("placed", labels=WEB)
+
+    def zones_left(*kinds: str) -> set[str]:
+        asked = [one_of(CAPACITY_TYPE, *kinds)] if kinds else []
+        its = launch("l1", [placed], in_zone("b"), *asked, options=[option(LARGE_ONE, "b")])
+        judged = world(
+            its,
+            pods=[web, old, placed],
+            refused=[web],
+            pools=(pool("web", in_zone("a", "b")),),
+            nodes=(node("n-a", "a", labels={CAPACITY_TYPE: ON_DEMAND}),),
+            catalog=catalog(LARGE_ONE),
+        )
+        return {host.zone for host in find_hosts(*judged, web.key)}
+
+    assert zones_left() == set()
+    assert zones_left(ON_DEMAND) == {"a", "b"}
 
 
 def test_a_key_that_the_pod_only_shuns_has_no_domains() -> None:

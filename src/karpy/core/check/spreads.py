@@ -32,7 +32,7 @@ from karpy.core.check.defaults import hard_spreads
 from karpy.core.check.places import Place
 from karpy.core.check.scene import Scene
 from karpy.core.check.universe import domains_of_nodes, domains_on_offer
-from karpy.core.check.wishes import Wish, tolerates, wishes_of
+from karpy.core.check.wishes import Values, Wish, is_granted, tolerates, wishes_of
 from karpy.model.constraints import SpreadConstraint, Toleration
 from karpy.model.labels import HOSTNAME, normalise
 from karpy.model.pods import Pod
@@ -57,6 +57,12 @@ class NodeFilter(Struct, frozen=True):
         """Say whether pods at a place count whatever the cloud picks."""
         return self._is_tolerant_of(place) and (
             not self.honors_affinity or all(place.meets(wish) for wish in self.wishes)
+        )
+
+    def counts_by(self, place: Place, values: Values) -> bool:
+        """Say whether pods at a place count if its labels may have these values only."""
+        return self._is_tolerant_of(place) and (
+            not self.honors_affinity or all(is_granted(wish, values) for wish in self.wishes)
         )
 
     def admits(self, domain: str) -> bool:
