@@ -25,7 +25,7 @@ from karpy.codec.aws.instancetypes import read_instance_types
 from karpy.codec.karpbench import read_workload
 from karpy.core.aws.catalog import CatalogMaker
 from karpy.core.scheduling.decide import decide
-from karpy.model.ec2types import InstanceSettings, Market, Region
+from karpy.model.ec2 import InstanceSettings, Market, Region
 from karpy.model.instances import Catalog
 from karpy.model.snapshot import Snapshot
 from karpy.sim.clock import LoopClock

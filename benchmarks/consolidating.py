@@ -28,8 +28,7 @@ from karpy.codec.karpbench import read_workload
 from karpy.core.disruption.decide import Pass
 from karpy.core.scheduling.problem import Problem
 from karpy.core.scheduling.whatif import WhatIf
-from karpy.model.questions import DisruptionQuestion
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import DisruptionQuestion, Snapshot
 
 TITLE: Final = "## Consolidation"
 NAMES: Final = ("full-500", "full-1000", "full-2000", "idle-100", "idle-500", "idle-1000")

@@ -38,18 +38,16 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
-from karpy.controllers.provisioning import ProvisioningController
-from karpy.controllers.triggers import Batcher
+from karpy.controllers.provisioning import Batcher, ProvisioningController
 from karpy.controllers.writer import Writer
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import KarpyError, MachineNotFound, NoCapacity, NotFound
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
-from karpy.model.options import Options
 from karpy.model.records import ClaimRecord
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import VainLaunches
+from karpy.model.settings import Options
+from karpy.model.snapshot import Snapshot, VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Patch, PatchType, Removal

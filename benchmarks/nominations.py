@@ -40,10 +40,8 @@ from karpy.model.instances import MICROS_PER_DOLLAR
 from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE, NODE_POOL, POD, Kind
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE
 from karpy.model.notices import Notice
-from karpy.model.options import Options
-from karpy.model.questions import NodeQuestion, PoolQuestion
-from karpy.model.settings import PodNomination
-from karpy.model.snapshot import Snapshot
+from karpy.model.settings import Options, PodNomination
+from karpy.model.snapshot import NodeQuestion, PoolQuestion, Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.ports.objects import Patch
 from karpy.sim.kubelets.timing import Timing
@@ -55,7 +53,7 @@ from karpy.wiring.operator import Operator
 from karpy.wiring.surface import Surface
 
 PAGE: Final = Path("docs/benchmarks.md")
-TITLE: Final = "## Nominations"
+TITLE: Final = "## NodeNominations"
 _NOTE: Final = """\
 `--nominate-pods` measured with the whole operator on virtual time, whose scheduler scores nodes as
 kube-scheduler does; means of three seeds. Deployments appear at once, nothing is consolidated. The

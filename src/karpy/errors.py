@@ -179,7 +179,8 @@ class ObjectNotFound(ConfigError):
     code = "KP1005"
 
     def __init__(self, *, kind: str, name: str, known: str) -> None:
-        super().__init__(f"there is no {kind} `{name}`", hint=f"name one of: {known}")
+        hint = f"name one of: {known}" if known else f"add it: the input holds no {kind}"
+        super().__init__(f"there is no {kind} `{name}`", hint=hint)
 
 
 class FileUnwritable(ConfigError):
@@ -513,5 +514,5 @@ class SimulationStalled(Bug):
         tasks = "".join(f"\n  {each}" for each in waiting)
         super().__init__(
             f"time stands still: every task waits and no timer is set{tasks}",
-            hint="give one of these tasks a timeout, or see who should have woken it",
+            hint="give one of these tasks a timeout, or find what should have woken it",
         )

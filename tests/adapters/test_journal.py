@@ -19,8 +19,7 @@ from karpy.core.scheduling.decide import decide
 from karpy.core.staticpools import decide_pool
 from karpy.errors import FileUnreadable, FileUnwritable
 from karpy.model.pools import Headcount
-from karpy.model.questions import DisruptionQuestion, FillUpQuestion
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import DisruptionQuestion, FillUpQuestion, Snapshot
 from karpy.model.verdicts import Verdict
 from karpy.ports.journal import Journal
 from tests.builders import NOON, pod, pool, snapshot

@@ -5,7 +5,7 @@ from typing import Final
 from karpy.codec.fields import JsonObject
 from tests.scenarios.manifests import one_of
 
-__all__ = ["ec2_node_class", "ec2_pool", "one_of"]
+__all__ = ["class_ref", "ec2_node_class", "ec2_pool", "one_of"]
 
 _DISCOVERED: Final = [{"tags": {"karpenter.sh/discovery": "demo"}}]
 
@@ -24,6 +24,11 @@ def ec2_node_class(name: str = "default", **spec: object) -> JsonObject:
     }
 
 
+def class_ref(name: str = "default") -> JsonObject:
+    """Return how a NodePool or a NodeClaim names an EC2NodeClass."""
+    return {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": name}
+
+
 def ec2_pool(
     name: str = "default",
     *requirements: JsonObject,
@@ -32,10 +37,9 @@ def ec2_pool(
     **spec: object,
 ) -> JsonObject:
     """A NodePool of c and m machines, unless it asks for categories of its own."""
-    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": node_class}
     category = "karpenter.k8s.aws/instance-category"
     usual = [one_of(category, "c", "m")] if all(r["key"] != category for r in requirements) else []
-    node = {"requirements": [*requirements, *usual], "nodeClassRef": reference}
+    node = {"requirements": [*requirements, *usual], "nodeClassRef": class_ref(node_class)}
     return {
         "metadata": {"name": name},
         "spec": {"template": {"spec": {**node, **(template or {})}}, **spec},

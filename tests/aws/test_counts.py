@@ -89,7 +89,7 @@ async def test_launches_of_different_shapes_share_no_call() -> None:
 
 @on_virtual_time
 async def test_machines_of_which_there_are_too_few_are_shared_out() -> None:
-    """Whoever gets none hears why."""
+    """A caller that gets none gets the reason."""
     cloud = account()
     machines = Machines(MemoryCalls(cloud), "demo")
     cloud.tables.market.sell_out("on-demand", "c6a.large", "us-west-2a")

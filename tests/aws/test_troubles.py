@@ -3,10 +3,13 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
+
 from karpy.codec.fields import JsonObject
-from karpy.model.kinds import DEPLOYMENT, EC2_NODE_CLASS, NODE_POOL
+from karpy.model.kinds import DEPLOYMENT, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE, ZONE
-from tests.aws.manifests import ec2_node_class, ec2_pool, one_of
+from karpy.sim.faults import Fault, unreachable
+from tests.aws.manifests import class_ref, ec2_node_class, ec2_pool, one_of
 from tests.aws.stage import AwsStage, aws_stage, condition
 from tests.scenarios.manifests import deployment
 from tests.sim.stories import on_virtual_time
@@ -19,6 +22,12 @@ def said(stage: AwsStage, type_: str) -> JsonObject:
     """Return a condition of the node class."""
     found: list[JsonObject] = stage.node_class()["status"]["conditions"]
     return next(each for each in found if each["type"] == type_)
+
+
+def said_now(stage: AwsStage, type_: str) -> str:
+    """Return the message of a condition; empty as long as there is none."""
+    found = (stage.node_class().get("status") or {}).get("conditions") or []
+    return next((each.get("message", "") for each in found if each["type"] == type_), "")
 
 
 async def settled(stage: AwsStage, *requirements: JsonObject, **spec: object) -> None:
@@ -126,6 +135,50 @@ async def test_a_permission_that_lacks_is_named_and_pools_wait() -> None:
         assert stage.ec2.launched == 0
 
 
+@pytest.mark.parametrize(
+    ("action", "type_"),
+    [
+        ("ssm:GetParameter", "AMIsReady"),
+        ("ec2:DescribeImages", "AMIsReady"),
+        ("ec2:DescribeSubnets", "SubnetsReady"),
+        ("ec2:DescribeSecurityGroups", "SecurityGroupsReady"),
+        ("ec2:DescribeCapacityReservations", "CapacityReservationsReady"),
+        ("ec2:DescribePlacementGroups", "PlacementGroupReady"),
+        ("iam:GetInstanceProfile", "InstanceProfileReady"),
+        ("iam:CreateInstanceProfile", "InstanceProfileReady"),
+        ("iam:AddRoleToInstanceProfile", "InstanceProfileReady"),
+        ("ec2:CreateLaunchTemplate", "ValidationSucceeded"),
+        ("ec2:CreateFleet", "ValidationSucceeded"),
+        ("ec2:RunInstances", "ValidationSucceeded"),
+    ],
+)
+@on_virtual_time
+async def test_the_condition_of_a_call_that_is_denied_names_the_statement_that_allows_it(
+    action: str, type_: str
+) -> None:
+    async with aws_stage(has_operator=False) as stage:
+        call = action.partition(":")[2]
+        stage.tables.group("pg-1", "close", "cluster")
+        stage.tables.refuse(call, "UnauthorizedOperation", "You may not.", times=1_000)
+        stage.hire()
+        terms = {"capacityReservationSelectorTerms": [{"tags": {"team": "shop"}}]}
+        selector = {"placementGroupSelector": {"name": "close"}}
+        stage.apply(EC2_NODE_CLASS, ec2_node_class("default", **terms, **selector))
+        statement = f'{{"Effect": "Allow", "Action": "{action}", "Resource": "*"}}'
+        await stage.until(lambda: statement in said_now(stage, type_), 60)
+
+        assert condition(stage.node_class(), "Ready") != "True"
+
+
+@on_virtual_time
+async def test_a_node_class_that_could_not_be_worked_on_is_looked_at_again_soon() -> None:
+    async with aws_stage() as stage:
+        stage.tables.refuse("DescribeSubnets", "InternalError", "try again", times=3)
+        stage.apply(EC2_NODE_CLASS, ec2_node_class())
+
+        await stage.until(lambda: condition(stage.node_class(), "Ready") == "True", 10)
+
+
 @on_virtual_time
 async def test_a_subnet_without_addresses_is_left_for_another() -> None:
     async with aws_stage() as stage:
@@ -135,6 +188,42 @@ async def test_a_subnet_without_addresses_is_left_for_another() -> None:
 
         [instance] = stage.ec2.alive()
         assert instance["SubnetId"] == stage.ec2.subnets[0]["SubnetId"]
+
+
+@on_virtual_time
+async def test_a_node_class_that_does_not_exist_is_told_on_pool_and_claim() -> None:
+    async with aws_stage() as stage:
+        stage.apply(NODE_POOL, ec2_pool("default"))
+        own = {"requirements": [], "nodeClassRef": class_ref("gone")}
+        stage.apply(NODE_CLAIM, {"metadata": {"name": "own"}, "spec": own})
+        await stage.until(lambda: len(stage.events("FailedResolvingNodeClass")) > 1)
+
+        told = {
+            (each["involvedObject"]["kind"], each["message"])
+            for each in stage.events("FailedResolvingNodeClass")
+        }
+        assert told == {
+            ("NodePool", "Failed resolving NodeClass `default`"),
+            ("NodeClaim", "Failed resolving NodeClass `gone`"),
+        }
+        await stage.until(lambda: not stage.claims)
+
+
+@on_virtual_time
+async def test_a_machine_that_cannot_be_written_down_for_minutes_is_kept_for_its_claim() -> None:
+    async with aws_stage() as stage:
+        stage.apply(EC2_NODE_CLASS, ec2_node_class())
+        stage.apply(NODE_POOL, ec2_pool())
+        await stage.until_ready()
+        stage.faults.add(Fault(unreachable, ("patch",), NODE_CLAIM))
+        stage.apply(DEPLOYMENT, deployment(replicas=1))
+        await asyncio.sleep(180)
+        claims = len(stage.claims)
+
+        stage.faults.clear()
+        await stage.until_running("inflate", 1)
+
+        assert stage.ec2.launched == claims
 
 
 @on_virtual_time

@@ -1,6 +1,7 @@
 """Stories of what AWS takes back, forbids or moves, and what becomes of machines then."""
 
 import asyncio
+from base64 import b64decode
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE, ZONE
 from tests.aws.manifests import ec2_node_class, ec2_pool, one_of
-from tests.aws.stage import AwsStage, aws_stage, condition
+from tests.aws.stage import AUTHORITY, AwsStage, aws_stage, condition
 from tests.scenarios.manifests import deployment
 from tests.sim.stories import on_virtual_time
 
@@ -51,6 +52,21 @@ async def test_reserved_machines_go_before_all_others_as_long_as_there_are_any()
         assert stage.labels(CAPACITY_TYPE) == {"reserved", "spot"}
         reserved = [each for each in stage.ec2.alive() if each.get("CapacityReservationId")]
         assert len(reserved) == 1
+
+
+@on_virtual_time
+async def test_a_change_of_the_node_class_does_not_forget_what_was_launched() -> None:
+    """Until EC2 is asked again, a reservation has as many machines left as launches have left."""
+    async with aws_stage() as stage:
+        stage.tables.reserve("cr-1", "m5.xlarge", "us-west-2a", 1)
+        await with_pods(stage, reserving(), EVERY)
+        stage.change(EC2_NODE_CLASS, "default", {"metadata": {"labels": {"team": "shop"}}})
+        await asyncio.sleep(2)
+        stage.change(DEPLOYMENT, "inflate", {"spec": {"replicas": 20}})
+        await stage.until_running("inflate", 20)
+
+        assert stage.labels(CAPACITY_TYPE) == {"reserved", "spot"}
+        assert stage.events("InsufficientCapacityError") == []
 
 
 @on_virtual_time
@@ -171,6 +187,28 @@ def test_what_the_operator_may_not_do_is_said_by_the_node_class(call: str, reaso
             assert condition(stage.node_class(), "Ready") == "False"
 
     story()
+
+
+@on_virtual_time
+async def test_machines_know_the_cluster_by_the_authority_of_the_kubeconfig() -> None:
+    """The hash of node classes covers it, and Karpenter takes it from there."""
+    async with aws_stage() as stage:
+        await with_pods(stage, ec2_node_class())
+
+        made = [each["data"]["UserData"] for each in stage.ec2.templates.values()]
+        assert made
+        assert all(f"Authority: {AUTHORITY}" in b64decode(each).decode() for each in made)
+
+
+@on_virtual_time
+async def test_user_data_that_is_almost_too_long_is_remarked() -> None:
+    async with aws_stage() as stage:
+        await with_pods(stage, ec2_node_class(userData="#!/bin/sh\n#" + "x" * 14_000))
+
+        (said, *_) = [each for each in stage.voice.remarks if "user data" in each.event]
+        assert said.event == "user data takes 90 % of the limit or more"
+        assert (said.fields["EC2NodeClass"], said.fields["limit"]) == ("default", "16384")
+        assert 14_746 < int(said.fields["bytes"]) < 16_384
 
 
 @on_virtual_time

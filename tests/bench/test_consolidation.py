@@ -13,7 +13,7 @@ from karpy.bench.files import write_bytes
 from karpy.bench.harness import Measured, measure
 from karpy.bench.workloads import encode_workload, find_recipe
 from karpy.codec.karpbench import read_workload
-from karpy.core.disruption.prices import Prices
+from karpy.core.disruption.cost import Prices
 from karpy.model.commands import Command, CommandNode
 from karpy.model.snapshot import Snapshot
 

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.builtin import builtin_region, builtin_regions
 from karpy.codec.aws.instancetypes import read_instance_types
-from karpy.core.aws.capacity import capacity
-from karpy.core.aws.overhead import overhead
-from karpy.model.ec2types import (
+from karpy.core.aws.capacity import capacity, overhead
+from karpy.model.ec2 import (
     Ec2Settings,
     InstanceSettings,
     InstanceTypeInfo,

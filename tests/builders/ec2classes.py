@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from karpy.core.aws.catalog import CatalogMaker
 from karpy.model.conditions import Conditions
+from karpy.model.ec2 import InstanceSettings, InstanceTypeInfo
 from karpy.model.ec2nodeclass import (
     Ec2NodeClass,
     Ec2NodeClassSpec,
@@ -18,7 +19,6 @@ from karpy.model.ec2nodeclass import (
     SecurityGroupTerm,
     SubnetTerm,
 )
-from karpy.model.ec2types import InstanceSettings, InstanceTypeInfo
 from karpy.model.instances import InstanceType
 from karpy.model.labels import ARCH
 from karpy.model.records import Identity

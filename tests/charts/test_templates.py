@@ -174,7 +174,12 @@ def test_further_objects_are_rendered(helm: Helm) -> None:
         ("webhok=x", "there are additionalAnnotations,"),
         ("settings.provider=gcp", "must be one of 'aws', 'kwok'"),
         ("settings.preferencePolicy=Always", "must be one of 'Respect', 'Ignore'"),
-        ("replicas=two", "'/replicas': got string"),
+        ("replicas=two", "'/replicas': 'two' does not match"),
+        ("settings.batchMaxDuration=soon", "'/settings/batchMaxDuration': 'soon' does not match"),
+        ("settings.vmMemoryOverheadPercent=7%", "'/settings/vmMemoryOverheadPercent': '7%'"),
+        ("serviceAccount=null", "missing property 'serviceAccount'"),
+        ("controller.metrics=null", "'/controller': missing property 'metrics'"),
+        ("webhook.enabled=true", "webhook.enabled is gone: there are no webhooks"),
         ("logLevel=loud", "must be one of '', 'debug', 'info', 'error'"),
         ("settings.featureGates.nodeRepair=maybe", "'/settings/featureGates/nodeRepair'"),
         (
@@ -196,6 +201,26 @@ def test_a_value_of_an_earlier_chart_fails_with_what_has_become_of_it(helm: Helm
         helm.template("--set", f"{old}=x")
 
     assert f"{old} {moved()[old]}" in str(caught.value)
+
+
+def test_webhooks_may_be_switched_off_as_most_values_files_do(helm: Helm) -> None:
+    words = ("--set", "webhook.enabled=false,webhook.port=8443")
+
+    assert helm.template(*NAMED, *words) == helm.template(*NAMED)
+
+
+@pytest.mark.parametrize("heading", ["USER-SUPPLIED VALUES", "COMPUTED VALUES"])
+def test_what_helm_get_values_prints_is_taken(helm: Helm, tmp_path: Path, heading: str) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(f"{heading}:\nsettings: {{clusterName: shop}}\n")
+
+    assert helm.template("--values", values) == helm.template("--set", "settings.clusterName=shop")
+
+
+def test_numbers_may_be_written_as_text(helm: Helm) -> None:
+    values = "replicas=3,controller.metrics.port=9000,revisionHistoryLimit=5"
+
+    assert helm.template(*NAMED, "--set-string", values) == helm.template(*NAMED, "--set", values)
 
 
 def test_the_cluster_has_to_be_named(helm: Helm) -> None:

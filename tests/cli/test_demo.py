@@ -91,7 +91,7 @@ def test_a_speed_that_cannot_be_is_misuse(karpy: Karpy, speed: str) -> None:
 
 
 def _read(terminal: int) -> bytes:
-    """Read from a terminal; nothing once nobody writes to it any more."""
+    """Read from a terminal; nothing once its writer has ended."""
     try:
         return os.read(terminal, 65_536)
     except OSError:

@@ -80,7 +80,7 @@ def test_an_empty_input_has_no_pod_to_name(karpy: Karpy) -> None:
     run = karpy("explain", "web-0", "-", *NOW)
 
     assert run.code == 1
-    assert "hint: name one of: none, the input holds no such object" in run.err
+    assert "hint: add it: the input holds no pod" in run.err
 
 
 def test_a_journal_has_the_last_decision_on_a_pod(karpy: Karpy, tmp_path: Path) -> None:

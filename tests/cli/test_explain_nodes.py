@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from karpy.adapters.journal import JournalFiles
 from karpy.core.disruption.decide import decide_disruption
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
-from karpy.model.questions import DisruptionQuestion
+from karpy.model.snapshot import DisruptionQuestion
 from karpy.sim.world import World
 from karpy.wiring.embedded import embedded_world, serve
 from karpy.wiring.resident import apply_manifests

@@ -6,8 +6,15 @@ from syrupy.assertion import SnapshotAssertion
 from karpy.cli.explanations import explanation_lines
 from karpy.cli.terminal import Line, width_of
 from karpy.core.explain import explain_pod
-from karpy.model.refusals import Constraint, Exclusion, NearMiss, PoolRefusal, Reason, Refusal
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import (
+    Constraint,
+    Exclusion,
+    NearMiss,
+    PoolRefusal,
+    Reason,
+    Refusal,
+    Verdict,
+)
 from tests.builders import pod
 from tests.builders import snapshot as cluster
 

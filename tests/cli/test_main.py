@@ -1,4 +1,5 @@
 import io
+import json
 import os
 import platform
 import subprocess
@@ -108,6 +109,38 @@ def test_misuse_is_told_and_exits_with_2(
 
     assert run.code == 2
     assert run == snapshot
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (
+            ["solve", "nowhere.yaml", "--output", "json"],
+            1,
+            {
+                "code": "KP1002",
+                "message": "cannot read `nowhere.yaml`: No such file or directory",
+                "hint": "check the path and its permissions",
+            },
+        ),
+        (
+            ["explain", "--output=json", "--bogus"],
+            2,
+            {
+                "code": "",
+                "message": "Unknown option: --bogus.",
+                "hint": "see `karpy explain --help`",
+            },
+        ),
+    ],
+)
+def test_a_program_that_asks_for_json_gets_errors_as_json(
+    karpy: Karpy, words: list[str], code: int, error: dict[str, str]
+) -> None:
+    run = karpy(*words)
+
+    assert (run.code, json.loads(run.out)) == (code, {"error": error})
+    assert error["message"] in run.err
 
 
 def test_the_program_runs_as_a_module() -> None:

@@ -5,9 +5,19 @@ from karpy.cli.nodetable import node_lines
 from karpy.cli.plans import headline, plan_lines
 from karpy.cli.terminal import Line, width_of
 from karpy.model.labels import ZONE
-from karpy.model.refusals import Constraint, Exclusion, PoolRefusal, Reason, Refusal
 from karpy.model.requirements import Requirement, one_of
-from karpy.model.verdicts import Launch, LaunchOption, Nomination, PoolNotice, Verdict
+from karpy.model.verdicts import (
+    Constraint,
+    Exclusion,
+    Launch,
+    LaunchOption,
+    Nomination,
+    PoolNotice,
+    PoolRefusal,
+    Reason,
+    Refusal,
+    Verdict,
+)
 from tests.builders import catalog, instance_type, offering
 from tests.builders import snapshot as cluster
 

@@ -11,16 +11,16 @@ from karpy.core.scheduling.decide import decide
 from karpy.core.staticpools import decide_pool
 from karpy.model.commands import DisruptionVerdict
 from karpy.model.pools import Headcount
-from karpy.model.questions import (
+from karpy.model.settings import Packing, Settings
+from karpy.model.snapshot import (
     ConfirmationQuestion,
     DisruptionQuestion,
     FillUpQuestion,
     LegacyRepairQuestion,
     NodeQuestion,
+    Snapshot,
     ValidationQuestion,
 )
-from karpy.model.settings import Packing, Settings
-from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict
 from tests.builders import NOON, pod, pool, snapshot
 from tests.cli.conftest import Karpy, Run

@@ -86,6 +86,20 @@ def test_all_nodes_are_printed_once_with_what_keeps_them(
     assert run.out == snapshot
 
 
+def test_pods_that_wait_alike_are_one_with_their_number(karpy: Karpy) -> None:
+    pods = [HUGE.replace("name: huge", f"name: huge-{number}") for number in range(30)]
+    other = HUGE.replace("name: huge", "name: zone").replace('cpu: "4000"', "memory: 9Pi")
+
+    run = karpy("top", "-", *NOW, stdin=stream(CLUSTER, *pods, other))
+
+    waiting = run.out.partition("31 pending pods\n")[2]
+    assert waiting.count("and 29 more pods like it") == 1
+    assert [each.split()[0] for each in waiting.splitlines() if each.startswith("  shop/")] == [
+        "shop/huge-0",
+        "shop/zone",
+    ]
+
+
 def test_nodes_are_chosen_by_label_and_pool_sorted_and_have_more_columns(karpy: Karpy) -> None:
     words = ("--nodepool", "general", "--sort", "price", "-L", "kubernetes.io/arch")
     zone = ("-l", "topology.kubernetes.io/zone in (test-zone-a)")
@@ -180,6 +194,19 @@ async def test_the_list_follows_a_cluster_and_explains_its_nodes_and_pods(tmp_pa
             assert "no NodePool can make one that would" in page(viewer)
             await pilot.press("escape", "q")
         assert viewer.problem is None
+
+
+async def test_a_page_is_there_before_the_cluster_is_looked_at_again() -> None:
+    reading = read_manifests(
+        [("cluster.yaml", CLUSTER)], catalog=kwok_catalog(), settings=Settings(), now=NOON
+    )
+    viewer = Viewer(files_source(Seen(reading.snapshot), Question()), Choice(), 3600.0)
+    async with viewer.run_test(size=(160, 40)) as pilot:
+        await until(lambda: len(rows(viewer)) == 6, pilot)
+        await pilot.press("enter")
+        await until(lambda: "batch-1" in page(viewer), pilot)
+        await pilot.press("escape", "p")
+        await until(lambda: "pending pod" in page(viewer), pilot)
 
 
 async def test_keys_sort_filter_and_add_columns() -> None:

@@ -3,7 +3,7 @@
 from typing import Any, TypeAlias
 
 Value: TypeAlias = Any
-"""Whatever JSON can hold, or what somebody took for JSON."""
+"""Whatever JSON can hold, or what is mistaken for JSON."""
 Json: TypeAlias = dict[str, Value]
 
 

@@ -71,7 +71,7 @@ def test_a_claim_carries_what_its_pool_says() -> None:
 
 
 def test_a_claim_is_held_from_its_first_moment() -> None:
-    """Nobody can delete it before its machine was looked for."""
+    """It cannot be deleted before its machine was looked for."""
     claim = write_node_claim(a_launch(), POOL, SHOP)
 
     assert claim["metadata"]["finalizers"] == ["karpenter.sh/termination"]

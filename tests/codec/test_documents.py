@@ -213,6 +213,19 @@ def test_repetitions_that_grow_without_end_are_refused() -> None:
     assert problem("\n".join(lines)).problem.startswith("repeats itself by aliases without end")
 
 
+def test_placeholders_that_are_good_yaml_are_not_what_is_wrong() -> None:
+    assert problem("a:\n  - b: <NAME>\n  c: 1\n").hint == "check indentation and quotes"
+    assert problem("a: [${NAME}]\n").hint.startswith("fill in `${NAME}` first")
+
+
+@pytest.mark.parametrize(
+    "text", ["{% for pool in pools %}\na: b\n", "{{- range .Values }}\na: b\n"]
+)
+def test_a_template_is_to_be_rendered_first(text: str) -> None:
+    assert problem(text).problem.startswith("is not YAML")
+    assert problem(text).hint == "render the template first, for example with `helm template`"
+
+
 @given(st.text())
 def test_no_text_is_too_strange_to_be_told_about(text: str) -> None:
     found = list(read_documents("f", text))

@@ -2,7 +2,7 @@ import pytest
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import (
-    EVERYONE,
+    ANY_LABELS,
     label_selector_text,
     labels_of,
     matching,
@@ -65,7 +65,7 @@ def test_a_selector_matches_nothing_else(text: str) -> None:
 
 def test_no_labels_are_empty_labels() -> None:
     assert read_label_selector("!app").matches(None)
-    assert EVERYONE.matches(None)
+    assert ANY_LABELS.matches(None)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_selector_object_is_read() -> None:
 
 def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
     assert selector_of(None) is None
-    assert selector_of({}) == EVERYONE
+    assert selector_of({}) == ANY_LABELS
     assert selector_of_map({}) is None
     assert selector_of_map(None) is None
 

@@ -8,7 +8,7 @@ from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.findings import Finding
 from karpy.codec.narrowing import Supply, find_narrowing
 from karpy.core.aws.catalog import CatalogMaker
-from karpy.model.ec2types import InstanceSettings
+from karpy.model.ec2 import InstanceSettings
 from karpy.model.instances import Catalog
 from tests.codec.plain import Json, Value, plain_pod, plain_pool, workload
 from tests.codec.reading import obj, read
@@ -43,11 +43,18 @@ def asking(key: str, operator: str = "In", *values: str) -> Json:
         CATEGORY,
         "eks.amazonaws.com/instance-family",
         "karpenter.azure.com/sku-family",
+        "kubernetes.azure.com/sku-cpu",
         "topology.k8s.aws/zone-id",
     ],
 )
 def test_a_label_of_a_provider_whose_catalog_is_not_loaded_is_an_error(key: str) -> None:
     assert told(asking(key, "In", "g")) == [("error", "KP1021", "NodePool p", FIRST)]
+
+
+def test_a_label_of_managed_node_groups_is_no_label_of_a_catalog() -> None:
+    found = told(asking("eks.amazonaws.com/nodegroup", "In", "systems"))
+
+    assert found == [("note", "OWN_LABEL", "NodePool p", FIRST)]
 
 
 @pytest.mark.parametrize(

@@ -23,22 +23,22 @@ from karpy.core.disruption.decide import decide_nodes
 from karpy.core.scheduling.decide import decide
 from karpy.core.staticpools import decide_pool
 from karpy.model.commands import Command, CommandNode
-from karpy.model.ec2types import InstanceSettings
+from karpy.model.ec2 import InstanceSettings
 from karpy.model.instances import PriceList
+from karpy.model.nodes import RepairAction, RepairRules
 from karpy.model.pods import DaemonSet, Pod
 from karpy.model.pools import DisruptionReason, Headcount
-from karpy.model.questions import (
+from karpy.model.settings import Packing, Settings
+from karpy.model.snapshot import (
     ConfirmationQuestion,
     DisruptionQuestion,
     FillUpQuestion,
     LegacyRepairQuestion,
     NodeQuestion,
     PoolQuestion,
+    Snapshot,
     ValidationQuestion,
 )
-from karpy.model.repairs import RepairAction, RepairRules
-from karpy.model.settings import Packing, Settings
-from karpy.model.snapshot import Snapshot
 from tests.builders import NOON, pod, pods, pool, snapshot
 from tests.core.disruption.questions import REPAIRS, questions
 from tests.core.disruption.scenes import MINUTE, cluster, node

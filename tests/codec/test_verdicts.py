@@ -21,25 +21,23 @@ from karpy.codec.verdicts import (
 )
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Replacement
 from karpy.model.labels import ARCH, ZONE
+from karpy.model.nodes import RepairAction
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import (
+from karpy.model.requirements import Requirement, collect, one_of
+from karpy.model.verdicts import (
     Constraint,
     Exclusion,
+    Launch,
+    LaunchOption,
     NearMiss,
     NodeReason,
     NodeRefusal,
-    PoolRefusal,
-    Reason,
-    Refusal,
-)
-from karpy.model.repairs import RepairAction
-from karpy.model.requirements import Requirement, collect, one_of
-from karpy.model.verdicts import (
-    Launch,
-    LaunchOption,
     Nomination,
     PoolNotice,
+    PoolRefusal,
     PoolVerdict,
+    Reason,
+    Refusal,
     Verdict,
 )
 from tests.codec.plain import Json, wants

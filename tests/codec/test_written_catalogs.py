@@ -1,7 +1,7 @@
 from karpy.adapters.clouds.aws.builtin import builtin_region
 from karpy.codec.catalogs import read_catalog, write_catalog
 from karpy.core.aws.catalog import CatalogMaker
-from karpy.model.ec2types import InstanceSettings
+from karpy.model.ec2 import InstanceSettings
 
 
 def test_a_catalog_that_was_written_is_read_as_it_was() -> None:

@@ -15,7 +15,7 @@ from karpy.adapters.clouds.awsfake.tables import Tables
 from karpy.adapters.clouds.awsfake.typetable import types_of, zones_of
 from karpy.adapters.kube.events import EventRecorder
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_POOL
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Objects, Patch, PatchType
 from karpy.sim.ec2.calls import MemoryCalls

@@ -22,8 +22,8 @@ from karpy.model.constraints import NO_EXECUTE, UNREGISTERED_TAINT
 from karpy.model.instances import Catalog, InstanceType, Offering
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Objects

@@ -90,7 +90,7 @@ async def test_a_definition_serves_its_kind_and_takes_it_along(world: World) -> 
 
 
 def thing() -> JsonObject:
-    """Build the definition of a kind that nobody knows."""
+    """Build the definition of an unknown kind."""
     spec = {
         "type": "object",
         "properties": {

@@ -105,7 +105,7 @@ async def test_a_pod_that_nobody_runs_goes_at_once(world: World) -> None:
 
 
 async def test_a_bound_pod_has_its_grace_period(world: World) -> None:
-    """Until whoever runs it says that it has stopped."""
+    """Until the kubelet that runs it reports that it has stopped."""
     await world.create(POD, pod("a", nodeName="nowhere", terminationGracePeriodSeconds=900))
 
     await world.objects.delete(POD, "a", namespace=world.namespace)

@@ -1,4 +1,4 @@
-"""PodTemplates: pods that nobody makes, to be referred to."""
+"""PodTemplates: pods that are not made, to be referred to."""
 
 import pytest
 

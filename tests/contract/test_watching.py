@@ -82,7 +82,7 @@ async def test_an_object_that_begins_to_match_is_new_and_one_that_ceases_is_gone
 
 
 async def test_a_deletion_comes_with_its_own_version(world: World) -> None:
-    """Whoever resumes from it must not hear of it again."""
+    """A watch that resumes from it must not repeat it."""
     made = await world.create(CONFIG_MAP, config_map("a"))
     await world.objects.delete(CONFIG_MAP, "a", namespace=world.namespace)
     since = made["metadata"]["resourceVersion"]
@@ -109,7 +109,7 @@ async def test_a_watch_ends_when_its_time_is_over(world: World) -> None:
 
 
 async def test_history_before_time_is_gone(world: World) -> None:
-    """Whoever asks for it must list everything again."""
+    """A client that asks for it must list everything again."""
     since = await world.forget_history()
 
     async def is_expired() -> bool:

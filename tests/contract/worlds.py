@@ -177,7 +177,7 @@ async def _is_served(objects: Objects, kind: Kind) -> bool:
 
 async def _clean(objects: Objects, namespace: str) -> None:
     """Leave a real control plane as it was found."""
-    # Nobody runs the pods, so that nobody would ever say that they have stopped.
+    # No kubelet runs the pods, so that none would ever report that they have stopped.
     for obj in (await objects.list(POD, Query(namespace))).items:
         with suppress(NotFound):
             await objects.delete(

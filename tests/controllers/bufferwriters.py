@@ -13,24 +13,20 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.controllers.buffers import BufferController
-from karpy.controllers.clusterstate import ClusterState, Promises
-from karpy.controllers.commands import Commands
+from karpy.controllers.clusterstate import ClusterState, Commands, Promises
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.evictionqueue import EvictionQueue
-from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
+from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController, PodEventController
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.nominations import ClaimNominations, NodeNominations
-from karpy.controllers.podevents import PodEventController
-from karpy.controllers.provisioning import ProvisioningController
-from karpy.controllers.triggers import Batcher, Triggers
+from karpy.controllers.provisioning import Batcher, ProvisioningController, Triggers
 from karpy.controllers.writer import Writer
 from karpy.errors import KarpyError
 from karpy.model.kinds import CAPACITY_BUFFER
 from karpy.model.settings import Settings
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import VainLaunches
+from karpy.model.snapshot import Snapshot, VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.objects import Objects
 from karpy.sim.world import World
@@ -38,7 +34,7 @@ from tests.controllers.operators import Heard
 
 
 class Audience:
-    """Passes decisions on to whoever keeps buffers."""
+    """Passes decisions on to the controller of CapacityBuffers."""
 
     def __init__(self, nominations: NodeNominations, buffers: BufferController) -> None:
         self._nominations = nominations

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -10,21 +12,19 @@ from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
-from karpy.controllers.clusterstate import ClusterState, Promises
-from karpy.controllers.commands import Commands
+from karpy.controllers.clusterstate import ClusterState, Commands, Promises
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.evictionqueue import EvictionQueue
-from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
+from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController, PodEventController
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.nominations import ClaimNominations, NodeNominations
-from karpy.controllers.podevents import PodEventController
 from karpy.controllers.reboot import RebootController
 from karpy.controllers.writer import Writer
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
-from karpy.model.repairs import RepairPolicy
-from karpy.model.settings import Settings
+from karpy.model.nodes import RepairPolicy
+from karpy.model.settings import Options, Settings
 from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Feed, Objects
 from karpy.sim.world import World
@@ -43,18 +43,25 @@ class Stage(Struct):
     disruption: DisruptionController
 
 
+class Given(TypedDict, total=False):
+    """What some stories need besides."""
+
+    policies: tuple[RepairPolicy, ...]
+    feed: Feed
+    decision_timeout: timedelta
+
+
 @asynccontextmanager
 async def disrupting(
     world: World,
     heard: Heard,
     objects: Objects | None = None,
     cloud: CloudProvider | None = None,
-    policies: tuple[RepairPolicy, ...] = (),
-    feed: Feed | None = None,
+    **given: Unpack[Given],
 ) -> AsyncIterator[Stage]:
     """Have claims kept and their nodes disrupted, until all that is killed."""
     objects = objects or world.objects
-    mirror = Mirror(feed or world.objects, world.clock, kwok_catalog, Settings())
+    mirror = Mirror(given.get("feed", world.objects), world.clock, kwok_catalog, Settings())
     watching = asyncio.create_task(mirror.run())
     await mirror.wait_until_listed()
     context = ControllerContext(
@@ -64,12 +71,13 @@ async def disrupting(
         Writer(objects, heard, heard),
         world.clock,
         on_failure=heard.fail,
+        decision_timeout=given.get("decision_timeout", Options().decision_timeout),
     )
     commands, nominations = Commands(), NodeNominations(world.clock)
     state = ClusterState(
         MirroredCluster(mirror, objects),
         Promises(commands, nominations, ClaimNominations(mirror.records, world.clock)),
-        repair_policies=policies,
+        repair_policies=given.get("policies", ()),
     )
     disruption = DisruptionController(
         context, state, commands, nominations, lambda: mirror.consolidation_version

@@ -8,15 +8,14 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.adapters.mirror.records import RecordBook
-from karpy.adapters.mirror.shelves import IndexedShelf
+from karpy.adapters.mirror.records import IndexedShelf, RecordBook
 from karpy.codec.fields import JsonObject
 from karpy.controllers import breaker as module
 from karpy.controllers.breaker import Breaker
 from karpy.errors import Unreachable
 from karpy.model.kinds import Kind
 from karpy.model.pods import Pod
-from karpy.model.vain import Vain, VainLaunches
+from karpy.model.snapshot import Vain, VainLaunches
 from karpy.model.verdicts import Launch
 from karpy.ports.records import Kept
 from karpy.sim.clock import LoopClock
@@ -42,7 +41,7 @@ class Speaking(EmbeddedObjects):
     async def get(self, kind: Kind, name: str, namespace: str = "") -> JsonObject:
         del kind, name, namespace
         if not self._is_there:
-            raise Unreachable("nobody is there")
+            raise Unreachable("there is no server")
         condition = {"type": "PodScheduled", "reason": "Unschedulable", "message": SAID}
         return {"status": {"conditions": [condition]}}
 

@@ -1,14 +1,14 @@
-"""The snapshot that decisions see: what watches tell, and what decisions have promised."""
+"""The snapshot that decisions see: what watches say, commands under way, nominations."""
 
 import asyncio
 from datetime import timedelta
 
+import pytest
 from msgspec.structs import replace
 
-from karpy.controllers.clusterstate import ClusterState, Promises
-from karpy.controllers.commands import Commands
+from karpy.controllers.clusterstate import ClusterState, Commands, Promises
 from karpy.controllers.nominations import ClaimNominations, NodeNominations
-from karpy.model.commands import Command, CommandNode, Stage
+from karpy.model.commands import Command, CommandNode, Replacement, Stage
 from karpy.model.kinds import NODE_CLAIM, POD
 from karpy.model.nodes import Node
 from karpy.model.pools import DisruptionReason
@@ -24,6 +24,15 @@ from tests.sim.stories import living, on_virtual_time
 COMMAND = Command(
     "emptiness", DisruptionReason.EMPTY, (CommandNode("n1", "web-1", "web"),), id="one"
 )
+LAUNCH = Launch("1", "web", (), {}, {}, ())
+FIRST_COMMAND = Command(
+    "drift",
+    DisruptionReason.DRIFTED,
+    (CommandNode("n1", "web-1", "web"), CommandNode("n2", "web-2", "web")),
+    (Replacement(LAUNCH, "web-3"),),
+    id="one",
+)
+BOTH = {"web-1", "web-2"}
 
 
 class Told:
@@ -167,3 +176,62 @@ async def test_reboots_are_remembered_until_they_count_no_more() -> None:
         "u1": (NOON + timedelta(hours=1),),
         "u2": (NOON + timedelta(hours=25),),
     }
+
+
+def holding(stage: Stage) -> Commands:
+    commands = Commands()
+    commands.keep(replace(FIRST_COMMAND, stage=stage))
+    return commands
+
+
+@pytest.mark.parametrize(
+    ("stage", "disrupting", "deleting", "is_forming"),
+    [
+        (Stage.PROPOSED, set(), set(), True),
+        (Stage.TAINTING, BOTH, set(), True),
+        (Stage.LAUNCHING, BOTH, set(), True),
+        (Stage.WAITING, BOTH, BOTH, False),
+    ],
+)
+def test_the_nodes_of_a_command_are_in_no_other_and_go_once_replacements_are_launched(
+    stage: Stage, disrupting: set[str], deleting: set[str], *, is_forming: bool
+) -> None:
+    commands = holding(stage)
+
+    assert commands.claims == BOTH
+    assert commands.disrupting == disrupting
+    assert commands.deleting == deleting
+    assert commands.is_forming is is_forming
+    assert commands.replacements == {"web-3"}
+
+
+@pytest.mark.parametrize("stage", [Stage.DONE, Stage.ABANDONED, Stage.FAILED])
+def test_a_command_that_is_over_is_dropped(stage: Stage) -> None:
+    commands = holding(Stage.WAITING)
+
+    commands.keep(replace(FIRST_COMMAND, stage=stage))
+
+    assert (len(commands), commands.claims) == (0, frozenset())
+
+
+def test_nodes_are_left_alone_for_longer_each_time_a_command_fails() -> None:
+    commands, now, pauses = Commands(), NOON, []
+    for _ in range(7):
+        commands.back_off(now, ["web-1"])
+        until = commands.backoffs(now)["web-1"]
+        pauses.append((until - now).total_seconds())
+        now = until
+
+    assert pauses == [20, 40, 80, 160, 320, 600, 600]
+    assert commands.backoffs(now) == {}
+
+
+def test_a_failure_long_ago_is_forgotten() -> None:
+    commands, later = Commands(), NOON + timedelta(hours=2)
+    commands.back_off(NOON, ["web-1"])
+    commands.back_off(NOON, ["web-1"])
+    commands.backoffs(later)
+
+    commands.back_off(later, ["web-1"])
+
+    assert commands.backoffs(later) == {"web-1": later + timedelta(seconds=20)}

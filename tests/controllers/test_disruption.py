@@ -326,10 +326,10 @@ def test_a_pool_that_never_consolidates_keeps_its_nodes() -> None:
     assert heard.told("Unconsolidatable") == ['NodePool "web" has consolidation disabled']
 
 
-def test_nothing_is_decided_while_a_claim_has_no_machine() -> None:
+def test_a_claim_without_a_machine_is_waited_for_but_not_for_long() -> None:
     faults = Faults()
 
-    async def story() -> tuple[list[str], list[str]]:
+    async def story() -> tuple[list[str], list[str], list[str]]:
         world = World()
         world.start()
         make_pool(world)
@@ -337,14 +337,16 @@ def test_nothing_is_decided_while_a_claim_has_no_machine() -> None:
             await make_nodes(world, "web-1")
             faults.add(Fault(cloud_unavailable, ("launch",)))
             world.store.create(NODE_CLAIM, claim("web-2"))
+            await asyncio.sleep(14)
+            early = claims_in(world)
             await asyncio.sleep(240)
             stuck = claims_in(world)
             faults.clear()
             await until(lambda: is_empty(world))
         world.stop()
-        return stuck, claims_in(world)
+        return early, stuck, claims_in(world)
 
-    assert run(story()) == (["web-1", "web-2"], [])
+    assert run(story()) == (["web-1", "web-2"], ["web-2"], [])
 
 
 def test_a_pool_that_is_gone_keeps_nobody_else_waiting() -> None:

@@ -10,8 +10,8 @@ from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.codec.fields import JsonObject
 from karpy.model.instances import Catalog
 from karpy.model.kinds import DEPLOYMENT, NODE, NODE_CLAIM, POD
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.faults import Fault, Faults

@@ -1,4 +1,4 @@
-"""A decision to disrupt survives the death of whoever made it, at any moment."""
+"""A disruption command survives the death of its leader, at any moment."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, POD
-from karpy.model.repairs import RepairPolicy
+from karpy.model.nodes import RepairPolicy
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.crashes import Life
 from karpy.sim.faults import WRITES, Fault, Faults, conflict, server_fault, unreachable
@@ -145,7 +145,7 @@ def test_marks_that_nobody_stands_behind_are_taken_off() -> None:
 
 
 def mark(world: World, name: str) -> None:
-    """Leave what somebody wrote who had decided and then died."""
+    """Leave what a leader wrote that had decided and then died."""
     taints = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
     body: JsonObject = {"spec": {"taints": taints}}
     world.store.patch(NODE, node_of(world, name), Patch(PatchType.MERGE, body))

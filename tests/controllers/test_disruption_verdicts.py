@@ -1,6 +1,7 @@
 """Every verdict about nodes is told with its question, and the question has the verdict again."""
 
 import asyncio
+from datetime import timedelta
 from itertools import pairwise
 
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
@@ -9,10 +10,10 @@ from karpy.core.disruption.decide import decide_nodes
 from karpy.errors import ServerFault
 from karpy.model.commands import DisruptionVerdict
 from karpy.model.kinds import NODE_CLAIM, POD, Kind
+from karpy.model.nodes import RepairAction
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import DisruptionQuestion, NodeQuestion, ValidationQuestion
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.repairs import RepairAction
+from karpy.model.snapshot import DisruptionQuestion, NodeQuestion, ValidationQuestion
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from karpy.ports.objects import Patch
 from karpy.sim.loop import run
 from karpy.sim.objects import EmbeddedObjects
@@ -311,3 +312,76 @@ def test_a_reboot_that_cannot_be_asked_for_keeps_no_other_node_waiting() -> None
     assert run(story()) == (1, 1)
     assert listener.chosen(DisruptionReason.UNHEALTHY) == ["web-3", "web-7"]
     assert listener.again() == listener.verdicts
+
+
+def sized(name: str, node: str, cpu: str) -> JsonObject:
+    made = pod(name, node)
+    made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+    return made
+
+
+class Flapping(Listener):
+    """Fills the room for several nodes that were chosen together, until their validation."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+        self.rejected = 0
+
+    def hear(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
+        super().hear(question, verdict)
+        if isinstance(question, ValidationQuestion) and not verdict.commands:
+            self.rejected += 1
+            self._world.store.delete(POD, "filler", namespace="default")
+        elif len(verdict.nodes) > 1:
+            self._world.store.create(POD, sized("filler", node_of(self._world, "web-3"), "500m"))
+
+
+def test_nodes_that_are_rejected_together_again_and_again_go_one_by_one() -> None:
+    async def story() -> tuple[int, int]:
+        world = World()
+        world.start()
+        listener = Flapping(world)
+        make_pool(world, consolidationPolicy="WhenEmptyOrUnderutilized", consolidateAfter="0s")
+        async with disrupting(world, Heard()) as stage:
+            stage.disruption.listen(listener.hear)
+            await make_nodes(world, "web-1", "web-2", "web-3")
+            for name in ("web-1", "web-2", "web-3"):
+                world.store.create(POD, sized(f"of-{name}", node_of(world, name), "500m"))
+            await until(lambda: len(claims_in(world)) < 3)
+            found = listener.rejected, len(claims_in(world))
+        world.stop()
+        return found
+
+    rejected, claims = run(story())
+
+    assert rejected > 0
+    assert claims == 2
+
+
+def test_without_any_time_another_node_comes_first_in_each_pass() -> None:
+    listener = Listener()
+    names = ("web-1", "web-2", "web-3")
+
+    async def story() -> set[str]:
+        world = World()
+        world.start()
+        make_pool(world, consolidationPolicy="WhenEmptyOrUnderutilized", consolidateAfter="0s")
+        async with disrupting(world, Heard(), decision_timeout=timedelta()) as stage:
+            stage.disruption.listen(listener.hear)
+            await make_nodes(world, *names)
+            for name in names:
+                world.store.create(POD, sized(f"of-{name}", node_of(world, name), "500m"))
+            await asyncio.sleep(60)
+            nodes = {node_of(world, name) for name in names}
+        world.stop()
+        return nodes
+
+    nodes = run(story())
+    late = [
+        [each.node for each in verdict.refusals if each.why is NodeReason.OUT_OF_TIME]
+        for verdict in listener.about(DisruptionQuestion)
+    ]
+
+    assert [set(each) for each in late[-3:]] == [nodes] * 3
+    assert {each[0] for each in late[-3:]} == nodes

@@ -8,9 +8,8 @@ from typing import Protocol
 from karpy.codec.fields import JsonObject
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.garbagecollection import GarbageCollector
-from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
-from karpy.controllers.podevents import PodEventController
-from karpy.controllers.registrationhealth import RegistrationHealthController
+from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController, PodEventController
+from karpy.controllers.nodepools import RegistrationHealthController
 from karpy.core.lifecycle.changes import Changes
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.ports.objects import Patch, PatchType

@@ -12,8 +12,7 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
-from karpy.controllers.clusterstate import ClusterState, Promises
-from karpy.controllers.commands import Commands
+from karpy.controllers.clusterstate import ClusterState, Commands, Promises
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.evictionqueue import EvictionQueue
 from karpy.controllers.nodeclaimlifecycle import LifecycleController

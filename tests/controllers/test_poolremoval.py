@@ -7,9 +7,11 @@ import pytest
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.codec.fields import JsonObject
 from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
-from karpy.controllers.nodepoolmetrics import NodePoolMetrics
-from karpy.controllers.nodepools import NodePoolController
-from karpy.controllers.registrationhealth import RegistrationHealthController
+from karpy.controllers.nodepools import (
+    NodePoolController,
+    NodePoolMetrics,
+    RegistrationHealthController,
+)
 from karpy.controllers.staticcapacity import StaticCapacityController
 from karpy.model.kinds import DISRUPTION_BUDGET, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.ports.objects import Removal
@@ -29,7 +31,7 @@ from tests.controllers.poolwriters import (
 from tests.controllers.test_nodetermination import budget, pod
 
 
-def everybody(scene: Scene) -> tuple[Loop, ...]:
+def all_loops(scene: Scene) -> tuple[Loop, ...]:
     ours = scene.classes.is_our_pool
     return (
         NodePoolController(scene.context, scene.classes, scene.nodes),
@@ -74,7 +76,7 @@ def test_a_pool_that_is_deleted_takes_its_nodes_with_it(propagation: str) -> Non
 
     async def story() -> tuple[bool, int, list[JsonObject]]:
         world = new_world(pool())
-        async with scene_of(world, heard) as scene, running(*everybody(scene)):
+        async with scene_of(world, heard) as scene, running(*all_loops(scene)):
             add_claim(world, "web-1")
             add_claim(world, "web-2")
             await until(lambda: is_ready(world, "web-1") and is_ready(world, "web-2"))
@@ -96,7 +98,7 @@ def test_a_pool_that_is_deleted_takes_its_nodes_with_it(propagation: str) -> Non
 def test_a_budget_holds_the_nodes_of_a_pool_that_is_deleted() -> None:
     async def story() -> tuple[int, bool]:
         world = new_world(pool())
-        async with scene_of(world, Heard()) as scene, running(*everybody(scene)):
+        async with scene_of(world, Heard()) as scene, running(*all_loops(scene)):
             add_claim(world, "web-1")
             await until(lambda: is_ready(world))
             world.store.create(DISRUPTION_BUDGET, budget("all", 1))
@@ -119,7 +121,7 @@ def test_a_static_pool_that_is_deleted_makes_no_more_nodes(propagation: str) -> 
 
     async def story() -> tuple[bool, int]:
         world = new_world(pool(replicas=3))
-        async with scene_of(world, heard) as scene, running(*everybody(scene)):
+        async with scene_of(world, heard) as scene, running(*all_loops(scene)):
             await until(lambda: [is_ready(world, name) for name in names(world)] == [True] * 3)
             world.store.delete(NODE_POOL, "web", removal=Removal(propagation=propagation))
             await until(lambda: is_gone(world))
@@ -140,7 +142,7 @@ def names(world: World) -> list[str]:
 def test_a_pool_that_is_made_again_is_another_one() -> None:
     async def story() -> tuple[bool, str]:
         world = new_world(pool())
-        async with scene_of(world, Heard()) as scene, running(*everybody(scene)):
+        async with scene_of(world, Heard()) as scene, running(*all_loops(scene)):
             add_claim(world, "web-1")
             await until(lambda: is_ready(world))
             world.store.delete(NODE_POOL, "web")

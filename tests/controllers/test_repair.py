@@ -7,7 +7,7 @@ from karpy.controllers.repair import RepairController
 from karpy.core.disruption.decide import decide_nodes
 from karpy.model.kinds import NODE_CLAIM, POD
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason
+from karpy.model.verdicts import NodeReason
 from karpy.sim.kubelets.nodes import Health
 from karpy.sim.loop import run
 from karpy.sim.world import World

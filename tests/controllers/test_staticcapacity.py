@@ -34,7 +34,7 @@ def static(scene: Scene) -> StaticCapacityController:
     )
 
 
-def everybody(scene: Scene) -> tuple[Loop, ...]:
+def all_loops(scene: Scene) -> tuple[Loop, ...]:
     pools = NodePoolController(scene.context, scene.classes, scene.nodes)
     return pools, static(scene), *claim_writers(scene.context)
 
@@ -47,7 +47,7 @@ def new_world() -> World:
 
 
 def mark_ready(world: World, name: str = "web") -> None:
-    """Have a pool that somebody has found ready."""
+    """Have a pool that is ready."""
     ready = {
         "type": "Ready",
         "status": "True",
@@ -65,7 +65,7 @@ def add_ready_pool(world: World, replicas: int) -> None:
 
 
 def staying(world: World) -> list[str]:
-    """Name the claims that nobody has deleted."""
+    """Name the claims that are not being deleted."""
     return [
         each["metadata"]["name"]
         for each in claims_in(world)
@@ -85,7 +85,7 @@ def test_a_pool_has_as_many_nodes_as_it_says() -> None:
 
     async def story() -> tuple[JsonObject, JsonObject]:
         world = new_world()
-        async with scene_of(world, heard) as scene, running(*everybody(scene)):
+        async with scene_of(world, heard) as scene, running(*all_loops(scene)):
             world.store.create(NODE_POOL, pool(replicas=3))
             await until(lambda: are_ready(world, 3))
             await asyncio.sleep(600)
@@ -117,7 +117,7 @@ def test_a_pool_follows_its_scale() -> None:
     async def story() -> tuple[int, int]:
         world = new_world()
         world.store.create(NODE_POOL, pool(replicas=1))
-        async with scene_of(world, heard) as scene, running(*everybody(scene)):
+        async with scene_of(world, heard) as scene, running(*all_loops(scene)):
             await until(lambda: are_ready(world, 1))
             scale(world, 4)
             await until(lambda: are_ready(world, 4))
@@ -143,7 +143,7 @@ def test_empty_nodes_are_given_up_before_those_with_pods() -> None:
     async def story() -> tuple[str, list[str]]:
         world = new_world()
         world.store.create(NODE_POOL, pool(replicas=3))
-        async with scene_of(world, Heard()) as scene, running(*everybody(scene)):
+        async with scene_of(world, Heard()) as scene, running(*all_loops(scene)):
             await until(lambda: are_ready(world, 3))
             busy = staying(world)[1]
             world.store.create(POD, pod("a", node_of(world, busy)))
@@ -166,7 +166,7 @@ def test_a_pool_does_not_grow_beyond_its_limit() -> None:
         world = new_world()
         world.store.create(NODE_POOL, pool(replicas=5, limits={"nodes": "2"}))
         told = []
-        async with scene_of(world, heard) as scene, running(*everybody(scene)):
+        async with scene_of(world, heard) as scene, running(*all_loops(scene)):
             await asyncio.sleep(300)
             told.append(len(claims_in(world)))
             patch_pool(world, {"limits": {"nodes": "4"}})
@@ -183,7 +183,7 @@ def test_a_node_that_is_deleted_is_replaced() -> None:
     async def story() -> tuple[str, list[str]]:
         world = new_world()
         world.store.create(NODE_POOL, pool(replicas=2))
-        async with scene_of(world, Heard()) as scene, running(*everybody(scene)):
+        async with scene_of(world, Heard()) as scene, running(*all_loops(scene)):
             await until(lambda: are_ready(world, 2))
             lost = staying(world)[0]
             world.store.delete(NODE_CLAIM, lost)
@@ -205,7 +205,7 @@ def test_what_no_watch_has_told_of_is_not_made_again() -> None:
         add_ready_pool(world, replicas=3)
         async with scene_of(world, Heard()) as scene:
             controller = static(scene)
-        # Nobody watches any more.
+        # No controller runs any more.
         await controller.reconcile("web")
         await controller.reconcile("web")
         await asyncio.sleep(60)
@@ -222,7 +222,7 @@ def test_what_has_gone_before_a_watch_could_tell_is_made_again() -> None:
         add_ready_pool(world, replicas=2)
         async with scene_of(world, Heard()) as scene:
             controller = static(scene)
-        # Nobody watches any more.
+        # No controller runs any more.
         await controller.reconcile("web")
         lost = staying(world)
         world.store.patch(NODE_CLAIM, lost[0], LET_GO)
@@ -244,7 +244,7 @@ def test_no_more_is_given_up_than_there_is_too_much() -> None:
         world.store.create(NODE_CLAIM, claim("web-3"))
         async with scene_of(world, Heard()) as scene:
             controller = static(scene)
-        # Nobody watches any more.
+        # No controller runs any more.
         await controller.reconcile("web")
         await controller.reconcile("web")
         world.stop()
@@ -278,7 +278,7 @@ def test_a_pool_that_gets_no_machines_does_not_ask_all_the_time() -> None:
         world = new_world()
         world.store.create(NODE_POOL, pool(replicas=2))
         world.cloud.refuse("default", "no subnets")
-        async with scene_of(world, heard) as scene, running(*everybody(scene)):
+        async with scene_of(world, heard) as scene, running(*all_loops(scene)):
             await asyncio.sleep(600)
             asked = heard.counted(CREATED)
             world.cloud.refuse("default", "")
@@ -295,9 +295,9 @@ def test_a_pool_reaches_its_size_though_its_writer_dies_on_the_way(moment: float
     async def story() -> tuple[int, int]:
         world = new_world()
         world.store.create(NODE_POOL, pool(replicas=3))
-        async with scene_of(world, Heard()) as scene, running(*everybody(scene)):
+        async with scene_of(world, Heard()) as scene, running(*all_loops(scene)):
             await asyncio.sleep(moment)
-        async with scene_of(world, Heard()) as scene, running(*everybody(scene)):
+        async with scene_of(world, Heard()) as scene, running(*all_loops(scene)):
             await until(lambda: are_ready(world, 3))
             await asyncio.sleep(300)
         world.stop()
@@ -316,7 +316,7 @@ def test_a_dynamic_pool_and_one_of_another_cloud_make_nothing_by_themselves() ->
         world.store.create(NODE_POOL, other)
         mark_ready(world, "other")
         world.store.create(NODE_POOL, pool())
-        async with scene_of(world, Heard()) as scene, running(*everybody(scene)):
+        async with scene_of(world, Heard()) as scene, running(*all_loops(scene)):
             await asyncio.sleep(300)
         world.stop()
         return claims_in(world)

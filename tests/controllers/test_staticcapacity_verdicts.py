@@ -1,11 +1,11 @@
-"""Whoever listens hears what is decided about the size of NodePools, and on what."""
+"""Listeners get what is decided about the size of NodePools, and on what."""
 
 import asyncio
 
 from karpy.controllers.nodepools import NodePoolController
 from karpy.core.staticpools import decide_pool
 from karpy.model.kinds import NODE_POOL, POD
-from karpy.model.questions import PoolQuestion
+from karpy.model.snapshot import PoolQuestion
 from karpy.model.verdicts import PoolVerdict
 from karpy.sim.loop import run
 from tests.controllers.operators import Heard, node_of, until
@@ -34,7 +34,7 @@ class Listener:
         self.verdicts.append(verdict)
 
 
-def everybody(scene: Scene, listener: Listener) -> tuple[Loop, ...]:
+def all_loops(scene: Scene, listener: Listener) -> tuple[Loop, ...]:
     controller = static(scene)
     controller.listen(listener.hear)
     pools = NodePoolController(scene.context, scene.classes, scene.nodes)
@@ -49,7 +49,7 @@ def test_what_a_pool_gets_and_gives_up_is_told_and_can_be_repeated() -> None:
         world.store.create(NODE_POOL, pool(replicas=3))
         async with (
             scene_of(world, Heard()) as scene,
-            running(*everybody(scene, listener)),
+            running(*all_loops(scene, listener)),
         ):
             await until(lambda: are_ready(world, 3))
             names = staying(world)
@@ -80,7 +80,7 @@ def test_what_a_limit_forbids_is_told() -> None:
         world.store.create(NODE_POOL, pool(replicas=5, limits={"nodes": "2"}))
         async with (
             scene_of(world, Heard()) as scene,
-            running(*everybody(scene, listener)),
+            running(*all_loops(scene, listener)),
         ):
             await asyncio.sleep(300)
         world.stop()

@@ -13,9 +13,16 @@ from karpy.core.announcements import (
 )
 from karpy.core.scheduling.decide import decide
 from karpy.model.notices import Notice
-from karpy.model.refusals import Constraint, Exclusion, PoolRefusal, Reason, Refusal
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Nomination, Verdict
+from karpy.model.verdicts import (
+    Constraint,
+    Exclusion,
+    Nomination,
+    PoolRefusal,
+    Reason,
+    Refusal,
+    Verdict,
+)
 from tests.builders import pod
 from tests.fuzz.clusters import random_snapshot
 

@@ -24,8 +24,7 @@ from karpy.model.buffers import BufferRecord, PodSource, ScalableRef
 from karpy.model.conditions import FALSE, TRUE, Condition, Conditions
 from karpy.model.pods import DAEMON_SET
 from karpy.model.records import Identity
-from karpy.model.refusals import Reason, Refusal
-from karpy.model.verdicts import Launch, LaunchOption, Nomination, Verdict
+from karpy.model.verdicts import Launch, LaunchOption, Nomination, Reason, Refusal, Verdict
 from tests.builders import owner, pod, requests
 from tests.builders.pods import NOON
 

@@ -1,5 +1,5 @@
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
@@ -185,6 +185,28 @@ CASES: dict[str, tuple[dict[str, Any], str, Health, str]] = {
 }
 
 
+VERBS: Final = frozenset(
+    (
+        "allow",
+        "apply",
+        "correct",
+        "give",
+        "have",
+        "install",
+        "keep",
+        "look",
+        "remove",
+        "run",
+        "scale",
+        "see",
+        "set",
+        "spread",
+        "stop",
+        "upgrade",
+    )
+)
+
+
 def _said(facts: Facts, check: str) -> list[Judgement]:
     return [each for each in examine(facts) if each.check == check]
 
@@ -197,14 +219,21 @@ def test_what_is_wrong_is_said_with_a_hint(
 
     (judged,) = [each for each in found if each.health is not Health.GREEN]
     assert (judged.health, text in judged.text) == (health, True)
-    assert judged.hint
+    assert judged.hint.split()[0] in VERBS
     assert is_fit(examine(replace(WELL, **change))) == (health is not Health.RED)
 
 
 def test_a_handler_of_another_queue_is_no_harm_to_ours() -> None:
     (judged,) = _said(replace(WELL, others=(replace(HANDLER, queue="other"),)), "other autoscalers")
 
-    assert judged.health is Health.YELLOW
+    assert (judged.health, judged.text) == (Health.YELLOW, "drain nodes")
+    assert "start nodes" not in judged.hint
+
+
+def test_of_an_account_that_does_not_answer_no_queue_is_missed() -> None:
+    account = Account(refused=(Refused("region", "AWS_REGION is not set", "set AWS_REGION"),))
+
+    assert _said(replace(WELL, cloud=account), "AWS queue") == []
 
 
 def test_before_karpy_is_installed_nothing_has_to_lead() -> None:

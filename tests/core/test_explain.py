@@ -17,15 +17,18 @@ from karpy.core.explain import (
 from karpy.model.labels import ARCH, HOSTNAME, ZONE
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, NODE, HostPort, Pod
-from karpy.model.refusals import (
+from karpy.model.verdicts import (
     Constraint,
     Exclusion,
+    Launch,
+    LaunchOption,
     NearMiss,
+    Nomination,
     PoolRefusal,
     Reason,
     Refusal,
+    Verdict,
 )
-from karpy.model.verdicts import Launch, LaunchOption, Nomination, Verdict
 from tests.builders import (
     PodFields,
     affinity,

@@ -1,4 +1,4 @@
-"""Which instance types meet a wish, and the requirements that say the same."""
+"""Which instance types meet given criteria, and the requirements that say the same."""
 
 import pytest
 from hypothesis import assume, given
@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from karpy.adapters.clouds.aws.builtin import builtin_region
 from karpy.codec.catalogs import kwok_catalog
 from karpy.core.aws.catalog import CatalogMaker
-from karpy.core.instancechoice import Span, Wish, choose, label, requirements_of
-from karpy.model.ec2labels import AUTO_MODE_DOMAIN, EC2_DOMAIN
-from karpy.model.ec2types import InstanceSettings
+from karpy.core.instancechoice import Criteria, Span, choose, label, requirements_of
+from karpy.model.ec2 import AUTO_MODE_DOMAIN, EC2_DOMAIN, InstanceSettings
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from karpy.model.requirements import Operator, Requirement, collect, merge, one_of, require
 
@@ -22,12 +21,12 @@ ARM = ["t4g.medium", "t4g.large", "c6g.large"]
 FEW = tuple(each for each in EC2 if each.name in SMALL)
 
 
-def names(wish: Wish) -> list[str]:
-    return [each.type.name for each in choose(FEW, wish)]
+def names(criteria: Criteria) -> list[str]:
+    return [each.type.name for each in choose(FEW, criteria)]
 
 
 def test_types_are_in_the_order_of_their_prices() -> None:
-    choices = choose(EC2, Wish())
+    choices = choose(EC2, Criteria())
 
     prices = [(each.price, each.type.name) for each in choices]
     assert prices == sorted(prices)
@@ -35,7 +34,7 @@ def test_types_are_in_the_order_of_their_prices() -> None:
     assert {each.name for each in EC2} - {each.type.name for each in choices} == {
         f"a1.{size}" for size in ("medium", "large", "xlarge", "2xlarge", "4xlarge", "metal")
     }
-    assert names(Wish()) == [
+    assert names(Criteria()) == [
         "t4g.medium",
         "t4g.large",
         "c6g.large",
@@ -46,39 +45,39 @@ def test_types_are_in_the_order_of_their_prices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "found"),
+    ("criteria", "found"),
     [
-        (Wish(vcpus=Span(4)), ["g4dn.xlarge", "g5.12xlarge"]),
-        (Wish(vcpus=Span(2, 2), memory_mib=Span(8192, 8192)), ["t4g.large", "m5.large"]),
-        (Wish(memory_mib=Span(most=4096)), ["t4g.medium", "c6g.large"]),
-        (Wish(gpus=Span(1)), ["g4dn.xlarge", "g5.12xlarge"]),
-        (Wish(gpus=Span(4, 4)), ["g5.12xlarge"]),
-        (Wish(gpus=Span(0, 0), architectures=frozenset({"amd64"})), ["m5.large"]),
-        (Wish(gpu_names=frozenset({"t4"})), ["g4dn.xlarge"]),
-        (Wish(generation=Span(6)), ["c6g.large"]),
-        (Wish(categories=frozenset({"c", "m"})), ["c6g.large", "m5.large"]),
-        (Wish(families=frozenset({"m5"})), ["m5.large"]),
-        (Wish(is_burstable=True), ["t4g.medium", "t4g.large"]),
-        (Wish(is_burstable=False, vcpus=Span(2, 2)), ["c6g.large", "m5.large"]),
-        (Wish(price_max=20_000), ["t4g.medium"]),
-        (Wish(zones=frozenset({"eu-west-1z"})), []),
-        (Wish(pool={ARCH: one_of(ARCH, "arm64")}), ARM),
-        (Wish(labels={ARCH: one_of(ARCH, "arm64")}), ARM),
-        (Wish(pool={"team": one_of("team", "a")}, families=frozenset({"m5"})), ["m5.large"]),
+        (Criteria(vcpus=Span(4)), ["g4dn.xlarge", "g5.12xlarge"]),
+        (Criteria(vcpus=Span(2, 2), memory_mib=Span(8192, 8192)), ["t4g.large", "m5.large"]),
+        (Criteria(memory_mib=Span(most=4096)), ["t4g.medium", "c6g.large"]),
+        (Criteria(gpus=Span(1)), ["g4dn.xlarge", "g5.12xlarge"]),
+        (Criteria(gpus=Span(4, 4)), ["g5.12xlarge"]),
+        (Criteria(gpus=Span(0, 0), architectures=frozenset({"amd64"})), ["m5.large"]),
+        (Criteria(gpu_names=frozenset({"t4"})), ["g4dn.xlarge"]),
+        (Criteria(generation=Span(6)), ["c6g.large"]),
+        (Criteria(categories=frozenset({"c", "m"})), ["c6g.large", "m5.large"]),
+        (Criteria(families=frozenset({"m5"})), ["m5.large"]),
+        (Criteria(is_burstable=True), ["t4g.medium", "t4g.large"]),
+        (Criteria(is_burstable=False, vcpus=Span(2, 2)), ["c6g.large", "m5.large"]),
+        (Criteria(price_max=20_000), ["t4g.medium"]),
+        (Criteria(zones=frozenset({"eu-west-1z"})), []),
+        (Criteria(pool={ARCH: one_of(ARCH, "arm64")}), ARM),
+        (Criteria(labels={ARCH: one_of(ARCH, "arm64")}), ARM),
+        (Criteria(pool={"team": one_of("team", "a")}, families=frozenset({"m5"})), ["m5.large"]),
     ],
 )
-def test_a_wish_leaves_the_types_that_meet_it(wish: Wish, found: list[str]) -> None:
-    assert names(wish) == found
+def test_criteria_leave_the_types_that_meet_them(criteria: Criteria, found: list[str]) -> None:
+    assert names(criteria) == found
 
 
-def test_only_offerings_that_meet_the_wish_count() -> None:
-    wish = Wish(
+def test_only_offerings_that_meet_the_criteria_count() -> None:
+    criteria = Criteria(
         zones=frozenset({"eu-west-1a"}),
         capacity_types=frozenset({ON_DEMAND}),
         families=frozenset({"m5"}),
     )
 
-    (choice,) = choose(FEW, wish)
+    (choice,) = choose(FEW, criteria)
 
     assert [(each.zone, each.capacity_type) for each in choice.offerings] == [
         ("eu-west-1a", ON_DEMAND)
@@ -89,30 +88,30 @@ def test_only_offerings_that_meet_the_wish_count() -> None:
 def test_a_pool_that_asks_for_spot_pays_for_spot() -> None:
     pool = {CAPACITY_TYPE: one_of(CAPACITY_TYPE, SPOT)}
 
-    (choice,) = choose(FEW, Wish(pool=pool, families=frozenset({"m5"})))
+    (choice,) = choose(FEW, Criteria(pool=pool, families=frozenset({"m5"})))
 
     assert choice.price_as(ON_DEMAND) is None
 
 
 def test_what_a_choice_is_like() -> None:
-    (choice,) = choose(FEW, Wish(families=frozenset({"g5"})))
+    (choice,) = choose(FEW, Criteria(families=frozenset({"g5"})))
 
     assert (choice.vcpus, choice.memory_mib, choice.gpus) == (48, 196608, 4)
     assert (choice.gpu_name, choice.architecture) == ("a10g", "amd64")
 
 
 def test_types_without_labels_of_ec2_are_chosen_by_their_capacity() -> None:
-    choices = choose(kwok_catalog().types, Wish(vcpus=Span(4, 4), memory_mib=Span(8192, 8192)))
+    choices = choose(kwok_catalog().types, Criteria(vcpus=Span(4, 4), memory_mib=Span(8192, 8192)))
 
     assert {each.type.name.split("-")[0] for each in choices} == {"c"}
     assert label(choices[0].type, "instance-family") == ""
-    assert requirements_of(Wish(), choices) == [
+    assert requirements_of(Criteria(), choices) == [
         one_of(INSTANCE_TYPE, *(each.type.name for each in choices))
     ]
 
 
 def test_labels_say_what_was_asked_for() -> None:
-    wish = Wish(
+    criteria = Criteria(
         vcpus=Span(4, 8),
         memory_mib=Span(16384),
         gpus=Span(0, 0),
@@ -124,7 +123,7 @@ def test_labels_say_what_was_asked_for() -> None:
         is_burstable=False,
     )
 
-    assert requirements_of(wish, choose(EC2, wish)) == [
+    assert requirements_of(criteria, choose(EC2, criteria)) == [
         Requirement(EC2_DOMAIN + "instance-cpu", complement=True, gte=4, lte=8),
         Requirement(EC2_DOMAIN + "instance-memory", complement=True, gte=16384),
         one_of(EC2_DOMAIN + "instance-generation", "7"),
@@ -138,27 +137,28 @@ def test_labels_say_what_was_asked_for() -> None:
 
 
 def test_eks_auto_mode_has_labels_of_its_own() -> None:
-    wish = Wish(gpus=Span(1), is_burstable=None)
+    criteria = Criteria(gpus=Span(1), is_burstable=None)
 
-    assert requirements_of(wish, choose(AUTO, wish)) == [
+    assert requirements_of(criteria, choose(AUTO, criteria)) == [
         Requirement(AUTO_MODE_DOMAIN + "instance-gpu-count", complement=True, gte=1)
     ]
 
 
 @pytest.mark.parametrize(
-    ("wish", "is_cut"), [(Wish(price_max=50_000), False), (Wish(vcpus=Span(2, 2)), True)]
+    ("criteria", "is_cut"),
+    [(Criteria(price_max=50_000), False), (Criteria(vcpus=Span(2, 2)), True)],
 )
-def test_types_are_named_where_no_label_says_it(wish: Wish, *, is_cut: bool) -> None:
-    choices = choose(FEW, wish)[:2]
+def test_types_are_named_where_no_label_says_it(criteria: Criteria, *, is_cut: bool) -> None:
+    choices = choose(FEW, criteria)[:2]
 
-    (named,) = requirements_of(wish, choices, is_cut=is_cut)
+    (named,) = requirements_of(criteria, choices, is_cut=is_cut)
 
     assert named == one_of(INSTANCE_TYPE, *(each.type.name for each in choices))
 
 
 spans = st.builds(Span, st.none() | st.integers(0, 16), st.none() | st.integers(4, 64))
-wishes = st.builds(
-    Wish,
+criteria = st.builds(
+    Criteria,
     vcpus=spans,
     memory_mib=st.builds(Span, st.none() | st.integers(0, 65536), st.none()),
     gpus=st.sampled_from([Span(), Span(0, 0), Span(1), Span(1, 4), Span(0, 1)]),
@@ -169,12 +169,12 @@ wishes = st.builds(
 )
 
 
-@given(wishes)
-def test_requirements_leave_the_types_that_were_chosen(wish: Wish) -> None:
+@given(criteria)
+def test_requirements_leave_the_types_that_were_chosen(criteria: Criteria) -> None:
     """What is pasted into a NodePool must not let other types in, nor keep chosen ones out."""
-    chosen = choose(SOME, wish)
+    chosen = choose(SOME, criteria)
     assume(chosen)
 
-    wanted = requirements_of(wish, chosen)
+    wanted = requirements_of(criteria, chosen)
 
-    assert choose(SOME, Wish(pool=merge(collect(wanted)))) == chosen
+    assert choose(SOME, Criteria(pool=merge(collect(wanted)))) == chosen

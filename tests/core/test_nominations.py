@@ -3,11 +3,11 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.nominations import with_nominated, with_untried
+from karpy.core.nominations import with_all_untried, with_nominated, with_untried
 from karpy.core.scheduling.decide import decide
 from karpy.model.pods import DAEMON_SET, Pod
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Reason, Refusal
 from tests.builders.nodes import node
 from tests.builders.pods import owner, pod
 
@@ -38,6 +38,12 @@ def test_alone_they_wait_for_kube_scheduler() -> None:
     given = snapshot(untried("a"), untried("b"))
 
     assert with_untried(given) is given
+
+
+def test_for_what_is_disrupted_untried_pods_wait_even_alone() -> None:
+    (found,) = with_all_untried(snapshot(untried("a"))).pods
+
+    assert found.is_unschedulable
 
 
 def test_who_was_looked_at_does_not_ride_along() -> None:

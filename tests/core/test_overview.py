@@ -5,10 +5,9 @@ import pytest
 from karpy.core.overview import NodeState, NodeView, overview, total_of
 from karpy.core.scheduling.decide import decide
 from karpy.model.nodes import Node
-from karpy.model.refusals import NodeReason
 from karpy.model.resources import CPU
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Nomination, Verdict
+from karpy.model.verdicts import NodeReason, Nomination, Verdict
 from tests.builders import NOON
 from tests.core.disruption.scenes import cluster, node, only_claim, only_node, pod, pod_budget
 

@@ -9,10 +9,9 @@ from karpy.core.staticpools import adjust, decide_pool, give_up_surplus, is_news
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.pools import Headcount
-from karpy.model.questions import FillUpQuestion, PoolQuestion, ThinOutQuestion
 from karpy.model.records import PoolRecord
-from karpy.model.refusals import Constraint, Exclusion, NodeReason, NodeRefusal
-from karpy.model.verdicts import PoolVerdict
+from karpy.model.snapshot import FillUpQuestion, PoolQuestion, ThinOutQuestion
+from karpy.model.verdicts import Constraint, Exclusion, NodeReason, NodeRefusal, PoolVerdict
 from tests.builders import pool as node_pool
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import HOUR, MINUTE, node, only_claim, only_node, pod, refused

@@ -26,7 +26,7 @@ def programs() -> Path:
 def control_plane(
     programs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
-    """One control plane for all tests; each works in a namespace of its own. Run with -n0."""
+    """One control plane for all tests of a process; each works in a namespace of its own."""
     home = tmp_path_factory.mktemp("controlplane")
     with ControlPlane(programs, home, users={STRANGER: ()}) as plane:
         yield plane

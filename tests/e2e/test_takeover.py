@@ -80,7 +80,7 @@ def story(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
         with start_operator(plane, KARPENTER) as operator:
             theirs = _reign(plane, operator, SECONDS_TO_WATCH_THEM)
         told = Story(built, ours, theirs)
-        # Beside the logs, for whoever looks into a failure.
+        # Beside the logs, to look into a failure.
         (plane.home / "story.json").write_bytes(msgspec.json.encode(told))
     return told
 

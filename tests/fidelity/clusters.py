@@ -119,7 +119,7 @@ def _random_pods(dice: Dice, workload: Workload, closet: Closet) -> list[JsonObj
 def _random_bound(
     dice: Dice, workloads: list[Workload], nodes: list[JsonObject]
 ) -> list[JsonObject]:
-    """Throw pods that run already, lawfully or not: nobody asks how they came there."""
+    """Throw pods that run already, lawfully or not: how they came there does not matter."""
     bound = []
     for number in range(dice.one([0, 1, 2, 3, 5])):
         node = dice.one(nodes)

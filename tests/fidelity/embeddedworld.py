@@ -19,7 +19,7 @@ _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 @asynccontextmanager
 async def embedded_world() -> AsyncIterator[World]:
-    """Open a world of its own, with a scheduler and a maker of volumes, and nobody else."""
+    """Open a world of its own, with a scheduler and a maker of volumes alone."""
     clock = LoopClock(_START)
     store = Store(clock)
     parts = (Scheduler(store, clock), Provisioner(store))

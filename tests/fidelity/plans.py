@@ -12,11 +12,10 @@ from karpy.core.check.breaches import Breach
 from karpy.core.check.plan import check_plan
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Nomination, Verdict
+from karpy.model.verdicts import Nomination, Reason, Refusal, Verdict
 from tests.fidelity.clusters import Cluster
 from tests.fidelity.known import Excuses, Known
 from tests.fidelity.noderules import REQUIRED
@@ -85,7 +84,7 @@ async def try_plan(world: World, snapshot: Snapshot, verdict: Verdict, cluster: 
                 return Trial(answers, tuple(excused))
             excused += [why for why in (known[key],) if why]
             await world.put(pods[key], node_of[key])
-        # Whoever could not come before may be able to now, and should not come last.
+        # A pod that found no place before may find one now, and should not come last.
         waiting.remove(key)
     return Trial({}, tuple(excused))
 

@@ -87,7 +87,7 @@ def _random_term(dice: Dice, app: str) -> JsonObject:
 
 
 def _random_selector(dice: Dice, app: str) -> JsonObject | None:
-    """Throw a selector that often means the pod itself; None means nobody."""
+    """Throw a selector that often means the pod itself; None means no pod."""
     if dice.chance(0.03):
         return None
     if dice.chance(0.05):

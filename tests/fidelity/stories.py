@@ -49,7 +49,7 @@ async def ask_together(world: World, cluster: Cluster) -> list[Step]:
     """
     Ask about all pods, each on top of those before.
 
-    Who is left is asked again until nobody is left, or nobody can be helped: the last answer of
+    Pods that are left are asked again until none is left, or none can be placed: the last answer of
     each holds in the final state.
     """
     steps: list[Step] = []

@@ -64,4 +64,4 @@ PRIORITIES: Final[tuple[JsonObject, ...]] = tuple(
     }
     for name, value in ((HIGH, 500), (HIGHER, 1000))
 )
-"""Who has one makes nobody go, and who has none has nobody below: there is no preemption."""
+"""A pod with one preempts no other, and a pod without one has none below: no preemption."""

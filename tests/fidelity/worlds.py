@@ -194,7 +194,7 @@ class World:
         made = await self.objects.create(NODE, node)
         wanted = node["spec"].get("taints")
         if made["spec"].get("taints") != wanted:
-            # An API server takes a node to be not ready until somebody says otherwise.
+            # An API server takes a node to be not ready until its status says otherwise.
             patch = Patch(PatchType.MERGE, {"spec": {"taints": wanted}})
             await self.objects.patch(NODE, node["metadata"]["name"], patch)
 

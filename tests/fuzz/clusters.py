@@ -25,8 +25,7 @@ from karpy.model.settings import (
     ReservedMode,
     Settings,
 )
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import Vain, VainLaunches
+from karpy.model.snapshot import Snapshot, Vain, VainLaunches
 from tests.builders import NOON, controller, daemon, daemon_pod, owner, pod, service
 from tests.builders.pods import PodFields
 from tests.fuzz.clouds import random_catalog, random_overlays, random_pools
@@ -128,7 +127,7 @@ def _random_daemons(dice: Dice) -> list[DaemonSet]:
     daemons = []
     for number in range(dice.number(1, 3)):
         fields: PodFields = {
-            "cpu": dice.one(["100m", "300m", "900m"]),
+            "cpu": dice.one([*["100m", "300m", "900m"] * 4, "7", "300"]),
             "memory": dice.one(["64Mi", "512Mi"]),
             "tolerations": random_tolerations(dice),
             "ports": random_ports(dice),

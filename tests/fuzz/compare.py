@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from karpy.model.refusals import Reason
 from karpy.model.requirements import Requirements
-from karpy.model.verdicts import Launch, Verdict
+from karpy.model.verdicts import Launch, Reason, Verdict
 from tests.fuzz.show import show
 from tests.reference.launches import PlannedLaunch
 from tests.reference.solver import Placements

@@ -15,9 +15,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from karpy.core.scheduling.overlays import with_overlays
-from karpy.model.refusals import Reason
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import Reason, Verdict
 from tests.fuzz.compare import differences
 from tests.reference.solver import solve
 

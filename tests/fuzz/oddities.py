@@ -14,7 +14,7 @@ from tests.fuzz.words import TIER
 
 
 def odd_pods(dice: Dice) -> list[Pod]:
-    """Throw a few pods that nobody should place, and some that only look like it."""
+    """Throw a few pods that must not be placed, and some that only look like it."""
     if Feature.ODD_PODS not in dice.features:
         return []
     twisted = [

@@ -13,7 +13,7 @@ TEAM: Final = "team"
 TIER: Final = "tier"
 """A label with numbers that some pools define."""
 GHOST: Final = "ghost"
-"""A label nobody defines."""
+"""A label that no NodePool defines."""
 RACK: Final = "example.com/rack"
 """A label of some pools and nodes that is good for topology."""
 

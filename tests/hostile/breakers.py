@@ -12,9 +12,8 @@ from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_POOL, POD
 from karpy.model.labels import REGISTERED
 from karpy.model.notices import Notice
-from karpy.model.refusals import Reason
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import Reason, Verdict
 from karpy.ports.objects import WatchEvent
 from karpy.sim.world import World
 from karpy.wiring.embedded import embedded_world

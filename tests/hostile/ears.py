@@ -16,7 +16,7 @@ from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_POOL
 from karpy.model.notices import Notice
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World, WorldSettings

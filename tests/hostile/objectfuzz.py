@@ -37,7 +37,7 @@ from karpy.model.kinds import (
 )
 from karpy.model.labels import ZONE
 from karpy.model.notices import Notice
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
 from karpy.ports.objects import (
     EVERYTHING,
     Change,

@@ -24,13 +24,13 @@ from karpy.adapters.kube.fence import Fence
 from karpy.codec.aws.nodeclasses import read_node_class
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.pods import PodReader
+from karpy.core.aws.bootstrap import UserDataInvalid, node_labels
 from karpy.core.aws.catalog import CatalogMaker
-from karpy.core.aws.instancesettings import settings_of
-from karpy.core.aws.userdata.bootstrap import UserDataInvalid, node_labels
+from karpy.core.aws.instancetypes import settings_of
 from karpy.core.scheduling.decide import decide
 from karpy.errors import CloudError, CloudUnavailable, KarpyError, LeadershipUncertain
 from karpy.model.constraints import NodeTerm
-from karpy.model.ec2types import InstanceSettings
+from karpy.model.ec2 import InstanceSettings
 from karpy.ports.cloud import MachineFate
 from karpy.wiring.embedded import embedded_world, serve
 from karpy.wiring.options import read_options

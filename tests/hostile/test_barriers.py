@@ -11,22 +11,19 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.controllers.queue import WorkQueue
-from karpy.core.scheduling import apart
-from karpy.core.scheduling.apart import CULPRITS_MAX, decide_apart
-from karpy.core.scheduling.decide import decide
+from karpy.core.scheduling.decide import CULPRITS_MAX, decide, decide_apart
 from karpy.core.scheduling.effort import KeepGoing
 from karpy.errors import CredentialsRefused, LeadershipLost, Unexpected
 from karpy.model.kinds import NAMESPACE, NODE_CLAIM, POD, Kind
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import Reason, Verdict
 from karpy.ports.objects import EVERYTHING, Change, Query, Reader, Synced
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World
-from karpy.wiring.parts import Part
-from karpy.wiring.supervision import supervise
+from karpy.wiring.operator import supervise
+from karpy.wiring.surface import Part
 from tests.builders import pod as waiting
 from tests.builders import snapshot
 from tests.hostile.ears import Ears, operated, pod
@@ -153,7 +150,7 @@ def _deciding_badly(names: set[str]) -> Callable[..., Verdict]:
 
 @on_virtual_time
 async def test_a_pod_with_which_decisions_fail_waits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "decide", _deciding_badly({"hostile"}))
+    monkeypatch.setattr("karpy.core.scheduling.decide.decide", _deciding_badly({"hostile"}))
     ears = Ears()
 
     async with operated(ears, EmbeddedObjects) as (world, _):
@@ -181,7 +178,7 @@ async def test_a_decision_that_fails_without_any_pod_is_made_again_later(
             raise ZeroDivisionError("no even spread")
         return decide(some, keep_going=keep_going)
 
-    monkeypatch.setattr(apart, "decide", make)
+    monkeypatch.setattr("karpy.core.scheduling.decide.decide", make)
     ears = Ears()
 
     async with operated(ears, EmbeddedObjects) as (world, _):

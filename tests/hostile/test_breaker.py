@@ -8,7 +8,7 @@ from karpy.codec.fields import JsonObject
 from karpy.core.explain import Outcome, explain_pod
 from karpy.core.lifecycle.changes import Count
 from karpy.model.kinds import DEPLOYMENT, POD
-from karpy.model.refusals import Reason
+from karpy.model.verdicts import Reason
 from karpy.ports.objects import Patch, PatchType
 from tests.cli.conftest import Karpy, Run
 from tests.hostile.breakers import (

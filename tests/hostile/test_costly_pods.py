@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from karpy.core.scheduling.costly import (
+from karpy.core.scheduling.decide import decide
+from karpy.core.scheduling.effort import (
     CONSTRAINTS_MAX,
     HEAVY_MIN,
     HEAVY_TOGETHER_MAX,
     TOGETHER_MAX,
+    Effort,
     part,
     refuse_costly,
 )
-from karpy.core.scheduling.decide import decide
-from karpy.core.scheduling.effort import Effort
 from karpy.model.constraints import Toleration
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Reason
 from tests.builders import (
     affinity,
     anti_affinity,

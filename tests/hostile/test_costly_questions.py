@@ -7,19 +7,19 @@ from collections.abc import Callable
 import pytest
 
 from karpy.codec.verdicts import disruption_to_json
-from karpy.controllers import offloading
-from karpy.controllers.offloading import decide_in_time
+from karpy.controllers import context
+from karpy.controllers.context import decide_in_time
 from karpy.core.disruption.decide import Pass, validate, verdict_of_validation
 from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.methods.drift import Drift
 from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
 from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.packers.greedy import Outcome, Packer
 from karpy.core.scheduling.podclasses import PodClass
 from karpy.model.pods import Pod
-from karpy.model.questions import DisruptionQuestion, ValidationQuestion
-from karpy.model.refusals import NodeReason
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import DisruptionQuestion, Snapshot, ValidationQuestion
+from karpy.model.verdicts import NodeReason
 from tests.builders import anti_affinity
 from tests.core.disruption.scenes import cluster, node, pod
 
@@ -96,6 +96,62 @@ def test_a_method_without_time_refuses_nodes_by_name_and_is_asked_again() -> Non
     assert json.loads(disruption_to_json(verdict))["isComplete"] is False
 
 
+@pytest.mark.parametrize("looks", [1, 2, 3, 5, 7])
+def test_each_node_has_its_turn_within_as_many_passes_as_it_takes(looks: int) -> None:
+    snapshot, put_off = cluster(*NODES, pods=FULL), frozenset[str]()
+    considered = list[str]()
+    for _ in range(-(-len(NODES) // looks)):
+        made = Pass(DisruptionQuestion(snapshot, put_off=put_off))
+        made.propose(SingleNodeConsolidation(), after(looks))
+        refusals, put_off = made.verdict().refusals, made.put_off()
+        considered += [each.node for each in refusals if each.why is not NodeReason.OUT_OF_TIME]
+
+    assert set(considered) == {each.name for each in NODES}
+
+
+def test_a_node_that_takes_all_the_time_there_is_comes_first_once() -> None:
+    snapshot, put_off = cluster(*NODES, pods=FULL), frozenset[str]()
+    first = list[str]()
+    for _ in NODES:
+        made = Pass(DisruptionQuestion(snapshot, put_off=put_off))
+        made.propose(SingleNodeConsolidation(), after(0))
+        first.append(made.verdict().refusals[0].node)
+        put_off = made.put_off()
+
+    assert sorted(first) == [each.name for each in NODES]
+
+
+@pytest.mark.parametrize(("waiting", "looks"), [([], 3), ([pod("waits", cpu="999")], 6)])
+def test_drifted_nodes_have_their_turn_in_the_next_pass_too(waiting: list[Pod], looks: int) -> None:
+    """While pods wait there are two questions about each node."""
+    drifted = [node(each.name, said=["Drifted"]) for each in NODES]
+    pods = [pod(each.name, on=each.name, cpu="999") for each in NODES]
+    snapshot, put_off = cluster(*drifted, pods=[*pods, *waiting]), frozenset[str]()
+    considered = list[str]()
+    for _ in range(4):
+        made = Pass(DisruptionQuestion(snapshot, put_off=put_off))
+        made.propose(Drift(), after(looks))
+        refusals, put_off = made.verdict().refusals, made.put_off()
+        considered += [each.node for each in refusals if each.why is NodeReason.PODS_UNPLACED]
+
+    assert considered == [each.name for each in NODES]
+
+
+def test_a_drifted_node_that_takes_all_the_time_there_is_comes_first_once() -> None:
+    """The first of two questions about it is answered, and the second one is not."""
+    drifted = [node(each.name, said=["Drifted"]) for each in NODES]
+    pods = [pod(each.name, on=each.name, cpu="999") for each in NODES]
+    snapshot, put_off = cluster(*drifted, pods=[*pods, pod("waits", cpu="999")]), frozenset[str]()
+    first = list[str]()
+    for _ in NODES:
+        made = Pass(DisruptionQuestion(snapshot, put_off=put_off))
+        made.propose(Drift(), after(1))
+        first.append(made.verdict().refusals[0].node)
+        put_off = made.put_off()
+
+    assert sorted(first) == [each.name for each in NODES]
+
+
 @pytest.mark.parametrize("looks", range(8))
 def test_after_a_method_that_ran_out_of_time_the_next_one_finds_what_it_always_does(
     looks: int,
@@ -153,7 +209,7 @@ def test_a_pod_with_which_questions_fail_keeps_no_node_but_its_own(
 async def test_a_decision_about_nodes_ends_for_one_about_pods(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(offloading, "_YIELDS_AFTER", 0.0)
+    monkeypatch.setattr(context, "_YIELDS_AFTER", 0.0)
     ends: list[str] = []
 
     def about_nodes(keep_going: Callable[[], bool]) -> None:

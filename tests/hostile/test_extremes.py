@@ -34,19 +34,17 @@ from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.drain import DrainingNode
 from karpy.core.lifecycle.expiration import check_expiry
 from karpy.core.lifecycle.markers import mark_consolidatable
-from karpy.core.lifecycle.progress import ClaimInputs, advance
 from karpy.core.lifecycle.reboot import is_rebooting, reboot
+from karpy.core.lifecycle.registration import ClaimInputs, advance
 from karpy.core.lifecycle.termination import terminate_claim, terminate_node
 from karpy.core.nodepool.hash import hash_template
 from karpy.core.nodepool.staticcapacity import CREATES_MAX, fill_up
 from karpy.core.scheduling.decide import decide
 from karpy.model.labels import NODE_POOL
-from karpy.model.nodes import Node, join_node
+from karpy.model.nodes import Node, RepairRules, join_node
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionPolicy, Headcount
-from karpy.model.questions import DisruptionQuestion, LegacyRepairQuestion, NodeQuestion
-from karpy.model.repairs import RepairRules
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import DisruptionQuestion, LegacyRepairQuestion, NodeQuestion, Snapshot
 from karpy.model.times import LONGEST
 from karpy.ports.objects import Reader
 from karpy.ports.records import Kept

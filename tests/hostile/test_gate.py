@@ -1,4 +1,4 @@
-"""A node whose operator dies while it opens does not stay closed, whoever takes over."""
+"""A node whose operator dies while it opens does not stay closed once another leads."""
 
 import asyncio
 

@@ -129,3 +129,16 @@ async def test_a_pod_that_poses_as_a_daemon_takes_no_room_of_new_nodes() -> None
         await stage.until_running("second", 1)
 
         assert (len(claims), are_running(stage, "first", "second")) == (2, True)
+
+
+@on_virtual_time
+async def test_a_daemon_that_no_machine_can_hold_stops_no_launch() -> None:
+    """A right to create DaemonSets must not be enough to stop launches for a whole cluster."""
+    async with staged() as stage:
+        claims = prepare(stage)
+        everywhere = [{"operator": "Exists"}]
+        stage.apply(DAEMON_SET, daemon_set("agent", pod_spec("1000", tolerations=everywhere)))
+        stage.apply(DEPLOYMENT, deployment("first", 1))
+        await stage.until_running("first", 1)
+
+        assert len(claims) == 1

@@ -9,7 +9,7 @@ from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.changes import is_reschedulable
 from karpy.core.scheduling.decide import decide
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason, Refusal
+from karpy.model.verdicts import Reason, Refusal
 from tests.builders import node, snapshot
 from tests.builders import pod as plain_pod
 from tests.codec.test_simplifying import nested

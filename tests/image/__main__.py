@@ -55,11 +55,11 @@ class Root:
                 self._run(step.text)
 
     def _copy(self, source: Path, target: str) -> None:
-        to = self._at / target
+        to = self._folder / target[1:] if target.startswith("/") else self._at / target
         if source.is_dir():
             shutil.copytree(source, to, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
         else:
-            to.mkdir(exist_ok=True)
+            to.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, to)
 
     def _run(self, text: str) -> None:

@@ -1,6 +1,7 @@
 """What the Dockerfile says; `python -m tests.image`, in `make install-check`, does what it says."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,15 @@ def test_whatever_is_fetched_has_its_hash_checked() -> None:
 
 
 def test_the_last_stage_only_takes_what_the_first_has_made() -> None:
-    assert [step.word for step in FINAL] == ["FROM", "COPY", "ENV", "USER", "ENTRYPOINT", "CMD"]
+    assert [step.word for step in FINAL] == [
+        "FROM",
+        "LABEL",
+        "COPY",
+        "ENV",
+        "USER",
+        "ENTRYPOINT",
+        "CMD",
+    ]
     assert next(step for step in FINAL if step.word == "COPY").words == [
         "--from=build",
         "/opt/karpy",
@@ -59,6 +68,18 @@ def test_the_entry_point_is_the_program() -> None:
 
     assert (words["ENTRYPOINT"], words["CMD"]) == (["karpy"], ["--help"])
     assert "PATH=/opt/karpy/bin:$PATH" in words["ENV"]
+
+
+def test_labels_say_what_the_package_says() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    words = next(step for step in FINAL if step.word == "LABEL").words
+
+    assert dict(each.removeprefix("org.opencontainers.image.").split("=", 1) for each in words) == {
+        "title": project["name"],
+        "description": project["description"],
+        "version": project["version"],
+        "licenses": project["license"],
+    }
 
 
 @pytest.mark.parametrize(

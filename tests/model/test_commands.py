@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Replacement, Stage
+from karpy.model.nodes import RepairAction
 from karpy.model.pools import DisruptionReason
-from karpy.model.repairs import RepairAction
 from karpy.model.verdicts import Launch, LaunchOption
 
 A = CommandNode("a", "a-claim", "web", 1_000_000, 2)

@@ -135,7 +135,7 @@ def test_prices_are_whole_micro_dollars(dollars: float, expected: int) -> None:
 
 
 def test_prices_that_differ_by_float_noise_are_equal() -> None:
-    """Nobody replaces a node for a saving of 4e-16 dollars."""
+    """A saving of 4e-16 dollars is no reason to replace a node."""
     assert micros(0.1 + 0.2) == micros(0.3)
 
 

@@ -9,6 +9,7 @@ from karpy.model.constraints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE,
 from karpy.model.labels import HOSTNAME, INITIALIZED, NODE_POOL, REGISTERED, ZONE
 from karpy.model.nodes import Node, join_node
 from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.resources import NODES
 from tests.builders.nodes import kube_node, node_claim
 
 DEDICATED = Taint("dedicated", NO_SCHEDULE, "web")
@@ -57,6 +58,15 @@ def test_a_claim_without_a_node_speaks_for_itself() -> None:
         is_initialized=False,
         claim="web-abc",
     )
+
+
+def test_a_claim_without_a_machine_counts_as_what_its_pods_ask_for() -> None:
+    asked = replace(node_claim("c"), requests={"cpu": 3000})
+    launched = replace(asked, provider_id="p", capacity={"cpu": 8000})
+
+    assert join_node(None, asked).capacity == {"cpu": 3000, NODES: 1}
+    assert join_node(None, asked).allocatable == {}
+    assert join_node(None, launched).capacity == {"cpu": 8000, NODES: 1}
 
 
 def test_the_claim_speaks_for_a_node_that_is_not_registered() -> None:
@@ -156,7 +166,7 @@ def test_taints_that_go_by_themselves_are_told_by_key_and_effect(
     ("is_rebooting", "expected"), [(True, (CORDON,)), (False, (REBOOTING, CORDON))]
 )
 def test_a_rebooting_node_will_be_back(*, is_rebooting: bool, expected: tuple[Taint, ...]) -> None:
-    """Its fence goes with the reboot; without one somebody else has put it there."""
+    """Its fence goes with the reboot; without one it has another origin."""
     node = _kube_node(REGISTERED, INITIALIZED, taints=(REBOOTING, CORDON))
     claim = node_claim("web-abc", is_rebooting=is_rebooting)
 

@@ -95,7 +95,7 @@ def test_bounds_are_dropped_once_the_values_are_known() -> None:
 
 
 def test_an_emptied_range_of_integers_is_not_noticed() -> None:
-    """Parity: nobody counts the integers of a range, so NotIn 2 within 2..2 still looks open."""
+    """Parity: the integers of a range are not counted, so NotIn 2 within 2..2 still looks open."""
     emptied = _k(GTE, "2") & _k(LTE, "2") & _k(NOT_IN, "2")
 
     assert "2" not in emptied

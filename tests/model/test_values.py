@@ -12,7 +12,6 @@ from karpy.model import (
     nodes,
     pods,
     pools,
-    refusals,
     requirements,
     settings,
     snapshot,
@@ -20,7 +19,6 @@ from karpy.model import (
     verdicts,
 )
 from karpy.model.instances import Catalog
-from karpy.model.refusals import Constraint, Reason
 from karpy.model.settings import (
     MinValuesPolicy,
     Packing,
@@ -30,7 +28,7 @@ from karpy.model.settings import (
 )
 from karpy.model.snapshot import Snapshot
 from karpy.model.storage import PersistentVolumeClaim, Storage
-from karpy.model.verdicts import Launch, LaunchOption, Verdict
+from karpy.model.verdicts import Constraint, Launch, LaunchOption, Reason, Verdict
 
 MODULES = (
     constraints,
@@ -38,7 +36,6 @@ MODULES = (
     nodes,
     pods,
     pools,
-    refusals,
     requirements,
     settings,
     snapshot,
@@ -56,7 +53,7 @@ NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 @pytest.mark.parametrize("kind", VALUES)
 def test_values_are_frozen(kind: type[msgspec.Struct]) -> None:
-    """A snapshot is shared by everyone who reads it; nobody may change it."""
+    """A snapshot is shared by all that read it, and never changed."""
     assert kind.__struct_config__.frozen
 
 

@@ -1,6 +1,6 @@
 """Which pods are to be placed, in which order, and why the others are left alone (section 1)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -15,12 +15,12 @@ from karpy.model.labels import (
     is_restricted,
 )
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodController, PodRules
-from karpy.model.refusals import Reason
 from karpy.model.requirements import Operator, Requirement, one_of
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot
 from karpy.model.times import parse_duration
+from karpy.model.verdicts import Reason
 from tests.reference.ladder import full
 from tests.reference.volumes import why_unusable
 
@@ -103,6 +103,16 @@ def _why_withheld(pod: Pod, snapshot: Snapshot) -> Reason | None:
     vain = [each for each in snapshot.vain_launches if each.group == pod.group]
     is_withheld = not pod.node_name and any(snapshot.now < each.retry_at for each in vain)
     return Reason.LAUNCHED_IN_VAIN if is_withheld else None
+
+
+def moved_later(batch: list[Pod], moved: Collection[str]) -> list[Pod]:
+    """Put pods that move by choice, given by their keys, after those that wait."""
+
+    def turn(pod: Pod) -> tuple[bool, bool, bool]:
+        is_costly = _count_constraints(pod.rules) > CONSTRAINTS_MAX
+        return is_costly, pod.is_virtual, pod.key in moved
+
+    return sorted(batch, key=turn) if moved else batch
 
 
 def _largest_first(pod: Pod) -> tuple[bool, int, int, object, str]:

@@ -29,7 +29,7 @@ from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod
 from karpy.model.pools import ConsolidationPolicy, DisruptionReason, NodePool
 from karpy.model.requirements import Requirements, merge, one_of, why_incompatible
-from karpy.model.settings import ReservedMode
+from karpy.model.settings import ReservedMode, Settings
 from karpy.model.snapshot import Snapshot
 from tests.reference.batch import is_protected
 from tests.reference.launches import PlannedLaunch
@@ -257,7 +257,10 @@ class Simulated:
 
     launches: tuple[PlannedLaunch, ...]
     is_possible: bool
-    """Whether every pod that has to move finds a place on a node that is ready for it."""
+    """
+    Whether every pod that has to move finds a place on a node that is ready for it, and every other
+    pod that has room on a node today still finds a place.
+    """
 
 
 def simulate(snapshot: Snapshot, candidates: Sequence[Candidate]) -> Simulated:
@@ -272,11 +275,18 @@ def simulate(snapshot: Snapshot, candidates: Sequence[Candidate]) -> Simulated:
     placed = solve(replace(snapshot, nodes=nodes, settings=settings), moved, busy)
     booting = {node.name for node in nodes if not node.is_initialized}
     unsafe = {key for node, keys in placed.nominations.items() if node in booting for key in keys}
-    # Differs: for Karpenter the pods of deleting nodes must find a place, too, and the new nodes of
-    # pending pods count as replacements.
-    is_possible = moved.isdisjoint(placed.refused) and moved.isdisjoint(unsafe)
-    launches = tuple(each for each in placed.launches if moved.intersection(each.pods))
+    # Differs: for Karpenter all pods of deleting nodes must find a place, too, and the new nodes of
+    # all pending pods count as replacements.
+    needing = moved | _housed_today(snapshot, settings)
+    is_possible = needing.isdisjoint(placed.refused) and moved.isdisjoint(unsafe)
+    launches = tuple(each for each in placed.launches if needing.intersection(each.pods))
     return Simulated(launches, is_possible)
+
+
+def _housed_today(snapshot: Snapshot, settings: Settings) -> set[str]:
+    """Return the pending pods and those of deleting nodes that have room on a node as it is."""
+    placed = solve(replace(snapshot, settings=settings))
+    return {key for keys in placed.nominations.values() for key in keys}
 
 
 def _is_under_consolidate_after(node: Node, snapshot: Snapshot) -> bool:

@@ -13,6 +13,7 @@ from karpy.model.resources import Resources, add, fits, subtract
 from karpy.model.snapshot import Snapshot
 from tests.reference.attempt import Attempt
 from tests.reference.ladder import alternatives
+from tests.reference.templates import daemon_order
 from tests.reference.topology import Place, Topology, node_requirements
 from tests.reference.volumes import Attachments, attachments, clash, exceeds, together
 
@@ -73,11 +74,18 @@ def _existing(
 ) -> Existing:
     bound = [pod for pod in snapshot.pods if pod.node_name == node.name and not pod.is_terminal]
     requirements = node_requirements(node)
-    expected = add(
-        *(each.pod.requests for each in snapshot.daemons if _runs_on(each, node, requirements))
-    )
+    expected: Resources = {}
     running = add(*(pod.requests for pod in bound if pod.is_owned_by(DAEMON_SET)))
-    to_come = {name: max(0, amount) for name, amount in subtract(expected, running).items()}
+    coming = [each for each in snapshot.daemons if _runs_on(each, node, requirements)]
+    everything = add(*(each.pod.requests for each in coming))
+    if _has_room(node, _more_than(everything, running)):
+        expected = everything
+    else:
+        # A daemon that is too large for the node is not waited for.
+        for each in sorted(coming, key=lambda each: daemon_order(each.pod)):
+            more = add(expected, each.pod.requests)
+            expected = more if _has_room(node, more) else expected
+    to_come = _more_than(expected, running)
     fallback: Mapping[str, int | None] = {}
     for kind in types.get(node.pool, snapshot.catalog.types_for(node.pool)) if node.pool else ():
         if kind.name == node.labels.get(INSTANCE_TYPE):
@@ -90,6 +98,15 @@ def _existing(
         volumes=together(*(attachments(pod, snapshot.storage) for pod in bound)),
         volume_limits={**fallback, **node.volume_limits},
     )
+
+
+def _more_than(expected: Resources, running: Resources) -> dict[str, int]:
+    return {name: max(0, amount) for name, amount in subtract(expected, running).items()}
+
+
+def _has_room(node: Node, requests: Resources) -> bool:
+    there = node.allocatable
+    return all(amount <= there.get(name, amount) for name, amount in requests.items())
 
 
 def _left(there: Resources, taken: Resources) -> dict[str, int]:

@@ -7,12 +7,12 @@ from fractions import Fraction
 from karpy.model.constraints import PREFER_NO_SCHEDULE
 from karpy.model.instances import InstanceType
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason
 from karpy.model.resources import NODES, add, largest
 from karpy.model.settings import Packing
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Reason
 from tests.reference.attempt import Attempt, make_attempt
-from tests.reference.batch import other_orders, select
+from tests.reference.batch import moved_later, other_orders, select
 from tests.reference.claims import Claims, Fit, No, new_claim
 from tests.reference.existing import existing_nodes
 from tests.reference.ladder import alternatives, steps
@@ -59,9 +59,10 @@ def solve(
     """
     Place the pods of a snapshot by the law of docs/concepts/provisioning.md.
 
-    Nodes that are `closed` take no pod that is `moved`.
+    Nodes that are `closed` take no pod that is `moved`; pods that wait are placed before these.
     """
     batch, refused = select(snapshot)
+    batch = moved_later(batch, moved)
     shut = Shut(frozenset(moved), frozenset(closed))
     best = _place_in_order(snapshot, batch, refused, shut)
     if snapshot.settings.packing is Packing.CHEAPEST and len(best.launches) > 1:

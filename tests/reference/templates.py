@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from karpy.model.constraints import TOLERATE_PREFERENCES, first_untolerated
 from karpy.model.instances import InstanceType, Offering, allocatable
 from karpy.model.labels import INITIALIZED, NODE_POOL, REGISTERED
-from karpy.model.pods import DaemonSet, HostPort
+from karpy.model.pods import DaemonSet, HostPort, Pod
 from karpy.model.pools import NodePool
 from karpy.model.requirements import (
     Requirement,
@@ -91,15 +91,29 @@ def _template(pool: NodePool, snapshot: Snapshot, types: tuple[InstanceType, ...
         if snapshot.settings.min_values_policy is MinValuesPolicy.STRICT:
             fitting = []
         requirements = lowered(fitting, requirements)
-    daemons = {
-        kind.name: [
-            daemon
-            for daemon in snapshot.daemons
-            if _comes_along(daemon, pool, requirements, kind, well_known)
+    daemons: dict[str, list[DaemonSet]] = {kind.name: [] for kind in fitting}
+    for daemon in sorted(snapshot.daemons, key=lambda each: daemon_order(each.pod)):
+        where = [
+            kind for kind in fitting if _comes_along(daemon, pool, requirements, kind, well_known)
         ]
-        for kind in fitting
-    }
+        requests = {
+            kind.name: add(*(each.pod.requests for each in [*daemons[kind.name], daemon]))
+            for kind in where
+        }
+        # A daemon that no type has room for is not waited for.
+        if any(
+            roomy_offerings(kind, requests[kind.name], requirements, well_known) for kind in where
+        ):
+            for kind in where:
+                daemons[kind.name].append(daemon)
     return Template(pool, requirements, fitting, daemons)
+
+
+def daemon_order(pod: Pod) -> tuple[bool, int, int, int, str]:
+    """Order daemons: the first ones count if there is no room for all."""
+    about, asks = pod.disruption, pod.requests
+    cpu, memory = asks.get("cpu", 0), asks.get("memory", 0)
+    return not about.is_critical, -about.priority, cpu, memory, pod.key
 
 
 def _comes_along(

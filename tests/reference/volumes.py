@@ -6,9 +6,9 @@ from itertools import product
 from karpy.model.constraints import NodeTerm
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import HostPort, Pod
-from karpy.model.refusals import Reason
 from karpy.model.requirements import Requirement, Requirements, collect, merge, why_disjoint
 from karpy.model.storage import IMMEDIATE, PersistentVolumeClaim, Storage
+from karpy.model.verdicts import Reason
 
 Attachments = dict[str, set[str]]
 """Distinct `namespace/claim` by CSI driver."""

@@ -17,8 +17,8 @@ from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.kinds import DEPLOYMENT, NODE, NODE_CLAIM, POD, Kind
-from karpy.model.options import Options
-from karpy.model.repairs import RepairPolicy
+from karpy.model.nodes import RepairPolicy
+from karpy.model.settings import Options
 from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Patch, PatchType, Query
 from karpy.sim.crashes import Life

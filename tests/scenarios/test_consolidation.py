@@ -13,7 +13,7 @@ from karpy.model.kinds import (
     POD,
 )
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
 from karpy.ports.objects import Patch, PatchType
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.manifests import budget, deployment, node_class, one_of, pod_spec, pool

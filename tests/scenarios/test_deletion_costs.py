@@ -5,7 +5,7 @@ from collections import Counter
 
 from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE, NODE_POOL, POD
 from karpy.model.labels import POD_DELETION_COST
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
 from karpy.sim.world import World

@@ -8,7 +8,8 @@ import pytest
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, DISRUPTION_BUDGET, KWOK_NODE_CLASS, NODE_POOL, POD
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
+from karpy.ports.objects import EventType, WatchEvent
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.manifests import budget, deployment, node_class, one_of, pod_spec, pool
 from tests.scenarios.stage import Stage, staged
@@ -103,6 +104,84 @@ async def test_no_pod_waits_while_a_pool_is_rolled() -> None:
         assert stage.is_running("web", 6)
 
 
+def on_a_port(cpu: str) -> JsonObject:
+    """A pod that shares its node with no other one of its kind, whatever their sizes."""
+    spec = pod_spec(cpu)
+    spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    return spec
+
+
+@on_virtual_time
+async def test_each_node_of_a_roll_out_has_a_replacement_before_it_goes() -> None:
+    """Also those of large pods, while small ones of the node before are on their way."""
+    async with staged() as stage:
+        stage.apply(KWOK_NODE_CLASS, node_class())
+        disruption = {"consolidateAfter": "Never", "budgets": [{"nodes": "50%"}]}
+        eight = one_of("node.kubernetes.io/instance-type", "c-8x-amd64-linux")
+        stage.apply(NODE_POOL, pool(requirements=[eight], disruption=disruption))
+        for app, cpu in (("small", "1"), ("middle", "2"), ("large", "3")):
+            stage.apply(DEPLOYMENT, deployment(app, 2, pod=on_a_port(cpu)))
+            await stage.until_running(app, 2)
+        await asyncio.sleep(60)
+        relabel(stage)
+        await stage.until(lambda: teams(stage) == ["shop"] * 6)
+
+        assert stage.voice.counted("nodeclaims_created_total", reason="drifted") == 6
+        assert stage.voice.counted("nodeclaims_created_total", reason="provisioned") == 6
+
+
+class Waits:
+    """Measures how long pods wait for a node from now on, and how many nodes there are at most."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._created: dict[str, float] = {}
+        self.longest = 0.0
+        self.most_nodes = 0
+        stage.store.subscribe(POD, self._hear)
+
+    def _hear(self, event: WatchEvent, before: JsonObject | None) -> None:
+        del before
+        self.most_nodes = max(self.most_nodes, len(self._stage.nodes))
+        name, now = event.object["metadata"]["name"], asyncio.get_running_loop().time()
+        if event.type is EventType.ADDED:
+            self._created[name] = now
+        elif event.object["spec"].get("nodeName") or event.type is EventType.DELETED:
+            self.longest = max(self.longest, now - self._created.pop(name, now))
+
+
+@pytest.mark.parametrize("share", [10, 50, 100])
+@pytest.mark.parametrize("has_cloud", [True, False])
+@on_virtual_time
+async def test_a_large_roll_out_launches_hardly_more_than_it_replaces(
+    share: int, *, has_cloud: bool
+) -> None:
+    """Pods of three sizes share the nodes, and kube-scheduler puts them where it likes."""
+    async with staged(has_cloud=has_cloud) as stage:
+        stage.apply(KWOK_NODE_CLASS, node_class())
+        disruption = {"consolidateAfter": "Never", "budgets": [{"nodes": f"{share}%"}]}
+        four = one_of("node.kubernetes.io/instance-type", "c-4x-amd64-linux")
+        stage.apply(NODE_POOL, pool(requirements=[four], disruption=disruption))
+        apps = {"small": ("500m", 60), "middle": ("1", 30), "large": ("3", 15)}
+        for app, (cpu, count) in apps.items():
+            stage.apply(DEPLOYMENT, deployment(app, count, pod=pod_spec(cpu)))
+        for app, (_, count) in apps.items():
+            await stage.until_running(app, count)
+        await asyncio.sleep(60)
+        before, ledger, waits = len(stage.nodes), Ledger(stage), Waits(stage)
+        relabel(stage)
+        await stage.until(lambda: set(teams(stage)) == {"shop"})
+        for app, (_, count) in apps.items():
+            await stage.until_running(app, count)
+
+        assert before == 30
+        assert len(ledger.names("created")) <= before + 3
+        # Replacements are nodes of the pool, too.
+        assert ledger.most_deleting <= -(-share * waits.most_nodes // 100)
+        # A batch takes ten seconds at most, and a machine some forty to boot.
+        assert waits.longest < (60 if has_cloud else 20)
+
+
 def is_running(pod: JsonObject) -> bool:
     return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
@@ -119,6 +198,32 @@ async def test_a_replacement_stays_while_a_budget_of_pods_delays_the_drain() -> 
         relabel(stage)
         await stage.until(lambda: len(stage.claims) == 3)
         stage.change(DISRUPTION_BUDGET, "web", {"spec": {"minAvailable": 2}}, "hold the pods")
+        await asyncio.sleep(900)
+        created, deleted = ledger.names("created"), ledger.names("deleted")
+        stage.change(DISRUPTION_BUDGET, "web", {"spec": {"minAvailable": 1}}, "let one go")
+        await stage.until(lambda: teams(stage) == ["shop"] * 2)
+        await stage.until_running("web", 2)
+
+        assert len(created) == 3
+        assert len(deleted) == 1
+        assert deleted[0] in created[:2]
+
+
+@on_virtual_time
+async def test_a_replacement_stays_though_the_operator_dies_during_the_drain() -> None:
+    async with staged(has_cloud=True) as stage:
+        ledger = Ledger(stage)
+        await furnish(stage, 2, {"nodes": "1"})
+        at_once = {"spec": {"disruption": {"consolidateAfter": "0s"}}}
+        stage.change(NODE_POOL, "default", at_once, "let empty nodes go at once")
+        stage.apply(DISRUPTION_BUDGET, budget("web", minAvailable=1))
+        await asyncio.sleep(60)
+        relabel(stage)
+        await stage.until(lambda: len(stage.claims) == 3)
+        stage.change(DISRUPTION_BUDGET, "web", {"spec": {"minAvailable": 2}}, "hold the pods")
+        await stage.until(lambda: len(ledger.names("deleted")) == 1)
+        await stage.kill()
+        stage.hire()
         await asyncio.sleep(900)
         created, deleted = ledger.names("created"), ledger.names("deleted")
         stage.change(DISRUPTION_BUDGET, "web", {"spec": {"minAvailable": 1}}, "let one go")

@@ -1,4 +1,4 @@
-"""Nodes that go: whoever asks for it, and whatever stands in the way."""
+"""Nodes that go: for whatever cause, and whatever stands in the way."""
 
 import asyncio
 
@@ -101,6 +101,31 @@ async def test_a_grace_period_ends_every_drain(snapshot: SnapshotAssertion) -> N
         await stage.until_running("web", 2)
 
     assert stage.timeline.text() == snapshot
+
+
+@on_virtual_time
+async def test_a_pod_that_a_budget_holds_has_all_its_time_to_stop_in_the_end() -> None:
+    slow = {**pod_spec(), "terminationGracePeriodSeconds": 60}
+    async with staged() as stage:
+        stage.apply(KWOK_NODE_CLASS, node_class())
+        stage.apply(NODE_POOL, pool(template={"terminationGracePeriod": "10m"}))
+        stage.apply(DEPLOYMENT, deployment("web", 1, pod=slow))
+        await stage.until_running("web", 1)
+        stage.apply(DISRUPTION_BUDGET, budget("web", maxUnavailable=0))
+        await asyncio.sleep(1)
+        (old,) = (each["metadata"]["uid"] for each in stage.pods("web"))
+        stage.delete(NODE, stage.names(NODE)[0])
+
+        def going() -> list[int]:
+            return [
+                each["metadata"]["deletionGracePeriodSeconds"]
+                for each in stage.pods("web")
+                if each["metadata"]["uid"] == old and "deletionTimestamp" in each["metadata"]
+            ]
+
+        await stage.until(lambda: bool(going()))
+
+        assert going()[0] >= 59
 
 
 @on_virtual_time

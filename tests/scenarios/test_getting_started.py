@@ -5,8 +5,7 @@ import asyncio
 from syrupy.assertion import SnapshotAssertion
 
 from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE, NODE_POOL
-from karpy.model.options import Options
-from karpy.model.settings import PodNomination
+from karpy.model.settings import Options, PodNomination
 from tests.scenarios.manifests import deployment, node_class, pod_spec, pool
 from tests.scenarios.stage import staged
 from tests.sim.stories import on_virtual_time

@@ -12,7 +12,7 @@ from karpy.adapters.journal import JournalFiles, journal_files, journal_lines
 from karpy.cli.examples import CLUSTER, example_documents
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, NODE_POOL, POD, Kind
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.kubelets.nodes import Health
 from karpy.sim.world import World

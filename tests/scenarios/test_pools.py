@@ -12,7 +12,7 @@ from karpy.model.kinds import (
     NODE_POOL,
 )
 from karpy.model.labels import HOSTNAME
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
 from tests.scenarios.manifests import deployment, node_class, pod_spec, pool
 from tests.scenarios.stage import staged
 from tests.sim.stories import on_virtual_time

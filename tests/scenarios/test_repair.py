@@ -8,7 +8,7 @@ from karpy.adapters.clouds.kwok.repairs import UNHEALTHY
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE, NODE_POOL, POD, Kind
 from karpy.model.labels import HOSTNAME
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
 from karpy.sim.kubelets.nodes import Health
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.manifests import deployment, node_class, pod_spec, pool

@@ -70,7 +70,7 @@ class Timeline:
         store.subscribe(EVENTS_EVENT, self._hear_event)
 
     def note(self, text: str) -> None:
-        """Write down what somebody does."""
+        """Write down what a person does."""
         self._paragraph += 1
         self._write(f"> {text}")
 

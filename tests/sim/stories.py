@@ -45,7 +45,7 @@ def living(world: World) -> Iterator[World]:
 
 @contextmanager
 def bare_world(settings: WorldSettings = SETTINGS, *, seed: int = 0) -> Iterator[World]:
-    """Have machines and a cloud, and nobody who makes or binds pods."""
+    """Have machines and a cloud, but no controller that makes pods and no scheduler."""
     with living(World(settings, seed=seed, parts=())) as world:
         yield world
 

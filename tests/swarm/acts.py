@@ -34,7 +34,7 @@ from tests.swarm.clusters import (
 from tests.swarm.troubles import SHUNNED
 
 Do = Callable[[World], str]
-"""Does something to a world; returns what that was, empty if there was nobody to do it to."""
+"""Does something to a world; returns what that was, empty if there was no object to do it to."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _delete(*kinds: Kind) -> Callable[[Dice], Do]:
 
 
 def _strip_claim(dice: Dice) -> Do:
-    """Delete a claim at once, as people do who lose patience: its machine is nobody's then."""
+    """Delete a claim at once, as people do who lose patience: its machine has no claim then."""
     which = dice.number(0, 99)
 
     def do(world: World) -> str:

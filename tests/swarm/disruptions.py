@@ -16,8 +16,7 @@ from karpy.model.labels import NODE_POOL as POOL_LABEL
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import NodeQuestion, PoolQuestion, ValidationQuestion
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import NodeQuestion, PoolQuestion, Snapshot, ValidationQuestion
 from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.store.conditions import condition_of
@@ -104,7 +103,8 @@ class Moves:
     Sees that pods of a node that is disrupted have a place on nodes that are initialized.
 
     Pods that have come since the node was chosen do not count: nothing keeps kube-scheduler from
-    giving them the room. Neither does a moment in which other nodes go, too.
+    giving them the room. Neither does a moment in which other nodes go, too, nor a node of a static
+    NodePool: it is replaced from the template, wherever its pods go.
     """
 
     def __init__(self, world: World, report: Report, snapshot_of: SnapshotOf) -> None:
@@ -120,7 +120,10 @@ class Moves:
             return
         nodes = {each.claim: each for each in snapshot.nodes}
         node = nodes.pop(claim["metadata"]["name"], None)
-        if node is None or node.is_deleting or any(each.is_deleting for each in nodes.values()):
+        static = {each.name for each in snapshot.pools if each.is_static}
+        if node is None or node.is_deleting or node.pool in static:
+            return
+        if any(each.is_deleting for each in nodes.values()):
             return
         left = homeless(node, snapshot, _marked(claim) - _LATE)
         if left:

@@ -19,7 +19,7 @@ class Law(Enum):
     DEARER = "no consolidation makes the cluster dearer"
     ORPHAN = "no machine and no node is left without a NodeClaim"
     UNFINISHED = "every NodeClaim becomes a node, or goes"
-    QUIET = "where all is well nobody writes"
+    QUIET = "where all is well there are no writes"
     RUNAWAY = "a pod that gets to none of its nodes is launched for ever more rarely"
     FEASIBLE = "every pod that can run does"
     MIRROR = "what an operator has seen is what there is"

@@ -9,10 +9,9 @@ from karpy.core.check.alone import find_hosts
 from karpy.core.scheduling.decide import decide
 from karpy.model.kinds import DISRUPTION_BUDGET, NODE, NODE_CLAIM, POD
 from karpy.model.labels import DO_NOT_DISRUPT
-from karpy.model.options import Options
-from karpy.model.refusals import Reason
+from karpy.model.settings import Options
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import Reason, Verdict
 from karpy.ports.cloud import CloudProvider, Machine
 from karpy.sim.store.conditions import condition_of
 from karpy.sim.world import World
@@ -43,7 +42,7 @@ def is_waited_for(world: World) -> bool:
 
 
 async def _look(world: World, seen: Snapshot, options: Options) -> Snapshot:
-    """See everything as somebody does who has just come."""
+    """See everything as a new watch does."""
     mirror = Mirror(world.objects, world.clock, lambda: seen.catalog, options.settings())
     task = asyncio.create_task(mirror.run())
     try:
@@ -120,7 +119,7 @@ def _unplaced(world: World, actual: Snapshot) -> Iterator[Finding]:
             if phase not in {"Running", "Succeeded", "Failed"}:
                 yield Finding(Law.FEASIBLE, f"{meta['name']} is bound, and {phase}")
         elif not is_known:
-            yield Finding(Law.FEASIBLE, f"{meta['name']} waits, and nobody knows why")
+            yield Finding(Law.FEASIBLE, f"{meta['name']} waits without a reason")
 
 
 def _undone(actual: Snapshot, verdict: Verdict) -> Iterator[Finding]:
@@ -138,8 +137,8 @@ def _excused(actual: Snapshot) -> frozenset[str]:
     """
     Return the pods that must wait until a node has gone that may not go yet.
 
-    Those on it have a place elsewhere, and stay; so does whoever must keep away from them, or come
-    near to where they will be.
+    Those on it have a place elsewhere, and stay; so does a pod that must keep away from them, or
+    come near to where they will be.
     """
     leaving = {each.name for each in actual.nodes if each.is_deleting}
     stay = {each.key for each in actual.pods if each.node_name in leaving}

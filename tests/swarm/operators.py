@@ -14,7 +14,7 @@ from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import Bug
 from karpy.model.instances import Catalog
 from karpy.model.notices import Notice
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.model.snapshot import Snapshot
 from karpy.ports.cloud import CloudProvider
 from karpy.sim.crashes import Life

@@ -16,7 +16,7 @@ from karpy.model.kinds import (
     STATEFUL_SET,
     STORAGE_CLASS,
 )
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
 from karpy.sim.faults import Fault, Faults
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.loop import run
@@ -184,7 +184,7 @@ class _Play:
             replica.calm()
 
     async def _rest(self) -> None:
-        """Wait until nobody has written anything for a while, then look around."""
+        """Wait until there were no writes for a while, then look around."""
         loop = asyncio.get_running_loop()
         end = loop.time() + _CALM_SECONDS_MAX
         counted, since = self._hands.deeds, loop.time()

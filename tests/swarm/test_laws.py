@@ -11,10 +11,9 @@ from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Replac
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.labels import ON_DEMAND
 from karpy.model.nodes import Node
-from karpy.model.options import Options
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import ValidationQuestion
-from karpy.model.settings import Settings
+from karpy.model.settings import Options, Settings
+from karpy.model.snapshot import ValidationQuestion
 from karpy.model.verdicts import Launch, LaunchOption
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.world import World

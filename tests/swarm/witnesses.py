@@ -9,8 +9,8 @@ from karpy.errors import BadRequest, Invalid
 from karpy.model.instances import Catalog
 from karpy.model.kinds import EVENTS_EVENT, LEASE, NODE, NODE_CLAIM, POD, Kind
 from karpy.model.labels import TERMINATION_TIME
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.model.times import span
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 from karpy.ports.objects import (
@@ -221,7 +221,7 @@ class WitnessedCloud:
         return await self._cloud.drift(claim)
 
     def _check_end(self, provider_id: str) -> None:
-        """A machine may end once nobody lives there, when its time is up, or if it is nobody's."""
+        """A machine may end once it has no pods, when its time is up, or if it has no claim."""
         if claim_with(self._world, provider_id) is None:
             return
         for node in _with_machine(self._world.store.list(NODE), provider_id):

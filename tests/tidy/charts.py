@@ -10,8 +10,14 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from karpy.codec.fields import JsonObject
-from karpy.model.options import LogFormat, LogLevel
-from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
+from karpy.model.settings import (
+    LogFormat,
+    LogLevel,
+    MinValuesPolicy,
+    Packing,
+    PodNomination,
+    PreferencePolicy,
+)
 from karpy.wiring.clouds.registry import PROVIDERS
 from tests.tidy.definitions import DEFINITIONS
 from tests.tidy.repository import ROOT
@@ -55,6 +61,26 @@ _LOOSE: Final = {
     "settings.vmMemoryOverheadPercent": ["number", "string"],
 }
 """Values that are written as numbers and as text."""
+_NUMERAL: Final = "^[0-9]+$"
+_DURATION: Final = "^([0-9.]+(ns|us|ms|s|m|h))*$"
+_PATTERNS: Final = {
+    "podDisruptionBudget.maxUnavailable": "^[0-9]+%?$",
+    "settings.reservedENIs": _NUMERAL,
+    "settings.vmMemoryOverheadPercent": r"^[0-9]*\.?[0-9]+$",
+    **dict.fromkeys(
+        (
+            "settings.amiRefreshInterval",
+            "settings.batchIdleDuration",
+            "settings.batchMaxDuration",
+            "settings.decisionTimeout",
+            "settings.subnetRefreshInterval",
+        ),
+        _DURATION,
+    ),
+}
+"""What text has to be, so that a mistake fails here and not in a pod that never gets ready."""
+_INERT: Final = ("enabled", "global", "webhook", "USER-SUPPLIED VALUES", "COMPUTED VALUES")
+"""Values of charts around this one, one that most files still switch off, and Helm's headings."""
 _NOTE: Final = "# Written by `make fix` from {source}.\n"
 _ANNOTATIONS: Final = (
     "metadata:\n  {{- with .Values.additionalAnnotations }}\n  annotations:\n"
@@ -125,12 +151,16 @@ def _type_of(path: str, value: object) -> JsonObject:
     """Say what a value may be: what its default is, or null, which unsets it."""
     if path in _CHOICES:
         return {"enum": _CHOICES[path]}
+    text = {"pattern": _PATTERNS[path]} if path in _PATTERNS else {}
     if path in _LOOSE:
-        return {"type": [*_LOOSE[path], "null"]}
+        return {"type": [*_LOOSE[path], "null"], **text}
     if isinstance(value, bool) and path.startswith("settings."):
         # Terraform and `--set-string` write it as text.
         return {"enum": [True, False, "true", "false"]}
-    return {"type": [_TYPES[type(value)], "null"]}
+    kind = _TYPES[type(value)]
+    if kind == "integer":
+        return {"type": [kind, "string", "null"], "pattern": _NUMERAL}
+    return {"type": [kind, "null"], **text}
 
 
 def _schema(chart: Path) -> str:
@@ -139,7 +169,8 @@ def _schema(chart: Path) -> str:
     leaves = {path: _type_of(path, value_at(values, path)) for path, _ in described(text)}
     # Values of earlier charts pass here, as the template knows what has become of them.
     before = {path: _MOVED for path in moved(chart) if path.rpartition(".")[0] not in moved(chart)}
-    whole = _nested({**before, "enabled": _MOVED, "global": _MOVED, **leaves})
+    inert = dict.fromkeys(_INERT, _MOVED)
+    whole = _nested({**before, **inert, **leaves})
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return json.dumps({**head, **_closed(whole), "type": "object"}, indent=2) + "\n"
 
@@ -163,10 +194,13 @@ def _closed(tree: dict[str, Any]) -> dict[str, Any]:
         for name, each in tree.items()
     }
     shown = [name for name, each in known.items() if each != _MOVED]
+    # A null takes a table out of the defaults, and templates read all of them.
+    tables = [name for name, each in tree.items() if not isinstance(each, _Leaf)]
     hint = f"left out: no such value; there are {', '.join(sorted(shown))}"
     return {
         "type": ["object", "null"],
         "properties": known,
+        **({"required": sorted(tables)} if tables else {}),
         "additionalProperties": {"const": hint},
     }
 
@@ -203,7 +237,9 @@ so does one of the wrong type.
 
 {values}
 
-`enabled` and `global` are for charts that this one is a part of, and have no effect here.
+`enabled` and `global` are for charts that this one is a part of, and have no effect here. Nor has
+`webhook` with `enabled: false`, which many values files still have: there are no webhooks. Numbers
+and booleans may be written as text.
 
 ## Values of earlier charts
 

@@ -5,10 +5,9 @@ from typing import Final
 from karpy.adapters.telemetry.eventspecs import CONDITION_EVENT, EVENTS
 from karpy.adapters.telemetry.specs import MetricSpec, metric_specs
 from karpy.codec.catalogs import kwok_catalog
-from karpy.model.options import Gates
+from karpy.model.settings import Gates
 from karpy.wiring.clouds import aws
-from karpy.wiring.flags import FLAGS, GATE_NOTES, Flag, Gate
-from karpy.wiring.forms import GATE_FIELDS
+from karpy.wiring.flags import FLAGS, GATE_FIELDS, GATE_NOTES, Flag, Gate
 from tests.tidy.tables import NOTE, table
 
 _DEFAULT_MAX: Final = 40

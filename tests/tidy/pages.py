@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from karpy import errors
-from karpy.model.refusals import Constraint, NodeReason, Reason
+from karpy.model.verdicts import Constraint, NodeReason, Reason
 from tests.tidy.operatorpages import events_page, metrics_page, settings_page
 from tests.tidy.parity import Mark, marks_in_code, marks_in_rules
 from tests.tidy.repository import ROOT

@@ -24,7 +24,7 @@ def test_a_package_says_what_it_is_for() -> None:
 
 
 def test_a_layer_states_its_law() -> None:
-    """Whoever adds a module reads there what it may do; import-linter holds them to it."""
+    """It says what a new module may do; import-linter enforces it."""
     lawless = [
         shown(path)
         for path in PRODUCT.glob("*/__init__.py")

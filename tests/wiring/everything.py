@@ -87,7 +87,7 @@ class Everything:
         await self._until(lambda: self._was_rebooted(stuck))
 
     async def empty(self) -> None:
-        """Have a node that nobody needs any more."""
+        """Have a node that no pod needs any more."""
         await self._create(
             NODE_POOL, pool("loft", requirements=[_SMALL], disruption={"consolidateAfter": "0s"})
         )

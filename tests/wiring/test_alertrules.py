@@ -33,7 +33,7 @@ DRIFTED: Final = (
 )
 ALLOWED: Final = 'karpenter_nodepools_allowed_disruptions{nodepool="web", reason="drifted"}'
 BUCKET: Final = 'karpenter_interruption_message_queue_duration_seconds_bucket{le="%s"}'
-CREATE: Final = 'karpenter_cloudprovider_errors_total{method="%s", nodepool="web", error="unknown"}'
+CREATE: Final = 'karpenter_cloudprovider_errors_total{method="%s", nodepool="web", error="%s"}'
 CLAIM: Final = '{name="web-1", karpenter_sh_nodepool="web", type="Registered", status="%s"}'
 AGE: Final = "operator_nodeclaim_status_condition_current_status_seconds"
 GOING: Final = (
@@ -90,7 +90,19 @@ CASES: Final = (
         {'karpy_launches_in_vain_total{why="a"}': "0x30 1x30"},
         {'karpy_launches_in_vain_total{why="a"}': "1x60"},
     ),
-    Case("KarpyLaunchErrors", {CREATE % "Create": "0+1x60"}, {CREATE % "List": "0+1x60"}),
+    Case(
+        "KarpyLaunchErrors",
+        {CREATE % ("Create", "LaunchFailed"): "0+1x60"},
+        {
+            CREATE % ("Create", "InsufficientCapacityError"): "0+1x60",
+            CREATE % ("List", "LaunchFailed"): "0+1x60",
+        },
+    ),
+    Case(
+        "KarpySoldOut",
+        {CREATE % ("Create", "InsufficientCapacityError"): "0+1x60"},
+        {CREATE % ("Create", "LaunchFailed"): "0+1x60"},
+    ),
     Case(
         "KarpyNodesDoNotRegister",
         {AGE + CLAIM % "Unknown": "0+60x60"},

@@ -12,7 +12,7 @@ from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import ClusterError, Forbidden, Unreachable
 from karpy.model.kinds import DAEMON_SET, LIMIT_RANGE, NODE, RUNTIME_CLASS, Kind
 from karpy.model.notices import Notice
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.objects import EVERYTHING, Change, Page, Query, Reader, Synced
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.store import Store

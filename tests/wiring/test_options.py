@@ -7,10 +7,15 @@ from karpy.adapters.clouds.aws.settings import AwsSettings, read_settings
 from karpy.errors import OptionInvalid
 from karpy.model.constraints import SpreadConstraint, WhenUnsatisfiable
 from karpy.model.labels import HOSTNAME, ZONE
-from karpy.model.options import Gates, LogLevel, Options
-from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy
-from karpy.wiring.flags import FLAGS, GATE_NOTES
-from karpy.wiring.forms import GATE_FIELDS
+from karpy.model.settings import (
+    Gates,
+    LogLevel,
+    MinValuesPolicy,
+    Options,
+    Packing,
+    PreferencePolicy,
+)
+from karpy.wiring.flags import FLAGS, GATE_FIELDS, GATE_NOTES
 from karpy.wiring.options import OptionsRead, read_options
 
 EVERYTHING = {

@@ -17,6 +17,7 @@ from karpy.errors import FileUnreadable, OptionInvalid
 from karpy.model.kinds import EVENTS_EVENT, KWOK_NODE_CLASS, LEASE, NODE, NODE_POOL, POD
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.world import World, WorldSettings
+from karpy.wiring.clouds import registry
 from karpy.wiring.embedded import embedded_world, serve
 from karpy.wiring.operator import Operator
 from karpy.wiring.options import read_options
@@ -94,6 +95,22 @@ async def test_a_pending_pod_runs_and_the_log_says_how(tmp_path: Path) -> None:
         "launched nodeclaim",
     ]
     assert said[-1] == "stopped"
+
+
+async def test_a_provider_of_another_cloud_runs_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes its own module and one line of the registry, as the guide says."""
+    known = {**registry.PROVIDERS, "example": "tests.contract.examplemodule"}
+    monkeypatch.setattr(registry, "PROVIDERS", known)
+
+    async with process(tmp_path, "--provider=example") as world:
+        world.store.create(POD, pod("web"))
+        await until(lambda: "nodeName" in world.store.get(POD, "web", "default")["spec"])
+        [node] = world.store.list(NODE)
+
+    assert world.store.get(POD, "web", "default")["spec"]["nodeName"] == node["metadata"]["name"]
+    assert "example.com/claim" in node["metadata"]["labels"]
 
 
 async def test_the_log_may_be_for_people(tmp_path: Path) -> None:

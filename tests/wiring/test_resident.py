@@ -12,8 +12,7 @@ from karpy.errors import ManifestInvalid
 from karpy.model.commands import DisruptionVerdict
 from karpy.model.kinds import EVENTS_EVENT, NODE_CLAIM
 from karpy.model.notices import Notice
-from karpy.model.questions import NodeQuestion, PoolQuestion
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import NodeQuestion, PoolQuestion, Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, apply_manifests, autoscaled, operating

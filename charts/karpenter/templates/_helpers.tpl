@@ -140,6 +140,11 @@ vmMemoryOverheadPercent: VM_MEMORY_OVERHEAD_PERCENT
 {{- $problems = append $problems (printf "%s %s" $old $now) -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.webhook -}}
+{{- if eq (toString .enabled) "true" -}}
+{{- $problems = append $problems "webhook.enabled is gone: there are no webhooks; false or nothing says so" -}}
+{{- end -}}
+{{- end -}}
 {{- if $problems -}}
 {{- fail (printf "values of an earlier chart:\n  %s" (join "\n  " $problems)) -}}
 {{- end -}}

@@ -18,8 +18,7 @@ from karpy.codec.recordings import (
 from karpy.errors import FileUnreadable, FileUnwritable, KarpyError
 from karpy.model.commands import DisruptionVerdict
 from karpy.model.instances import Catalog
-from karpy.model.questions import NodeQuestion, PoolQuestion
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import NodeQuestion, PoolQuestion, Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict
 
 _NAME: Final = re.compile(r"decisions-([0-9]{6,})\.jsonl")

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from karpy.codec.fields import Fields
 from karpy.codec.karpbench import read_workload_node
 from karpy.core.check.plan import check_plan
+from karpy.core.disruption.cost import Prices
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import DisruptionMethod
 from karpy.core.disruption.methods.emptiness import Emptiness
 from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
 from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
-from karpy.core.disruption.prices import Prices
 from karpy.core.scheduling.decide import decide
 from karpy.model.commands import Command
 from karpy.model.instances import MICROS_PER_DOLLAR, Catalog, InstanceType, Offering

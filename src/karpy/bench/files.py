@@ -1,4 +1,4 @@
-"""Workload files on disk, plain or gzipped; what cannot be used is told with its path."""
+"""Workload files on disk, plain or gzipped; what cannot be used is reported with its path."""
 
 import gzip
 import json

@@ -8,8 +8,7 @@ from karpy.cli.tables import HOURS_PER_MONTH
 from karpy.codec.verdicts import verdict_to_dict
 from karpy.core.explain import Explanation, Fix, PoolGroup
 from karpy.model.instances import MICROS_PER_DOLLAR
-from karpy.model.refusals import Exclusion
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import Exclusion, Verdict
 
 
 def plan_answer(verdict: Verdict) -> dict[str, Any]:

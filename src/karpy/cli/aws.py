@@ -13,8 +13,7 @@ from cyclopts.validators import Number
 from karpy.cli.extras import import_aws_fake
 from karpy.cli.options import DONE, Injected
 from karpy.core.aws.setup import cloudformation, commands, eksctl, terraform
-from karpy.core.aws.setup.names import find_misnomer
-from karpy.core.aws.setup.plan import Host, Plan
+from karpy.core.aws.setup.plan import Host, Plan, find_misnomer
 from karpy.errors import OptionInvalid
 
 _HELP: Final = """\
@@ -61,10 +60,10 @@ class Account:
     ] = "aws"
     namespace: Annotated[
         str, Parameter(help="The namespace that Karpy runs in.", metavar="NAME")
-    ] = "karpy"
+    ] = "karpenter"
     service_account: Annotated[
         str, Parameter(help="The ServiceAccount that it runs as.", metavar="NAME")
-    ] = "karpy"
+    ] = "karpenter"
     node_role: Annotated[
         str,
         Parameter(

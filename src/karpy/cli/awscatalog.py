@@ -13,7 +13,7 @@ from karpy.cli.terminal import Terminal, line
 from karpy.codec.catalogs import write_catalog
 from karpy.core.aws.catalog import CatalogMaker
 from karpy.errors import FileUnwritable, KarpyError
-from karpy.model.ec2types import InstanceSettings, Region
+from karpy.model.ec2 import InstanceSettings, Region
 
 
 def write(terminal: Terminal, region: str, output: Path | None) -> None:

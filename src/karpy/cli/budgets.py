@@ -28,8 +28,7 @@ from karpy.cli.tables import few_of
 from karpy.cli.terminal import Terminal
 from karpy.cli.timezones import Zone, find_zone
 from karpy.codec.findings import Finding, of_problem
-from karpy.core.disruption.budgets import find_allowances
-from karpy.core.disruption.calendar import WEEK, find_budget_faults, find_spans
+from karpy.core.disruption.budgets import WEEK, find_allowances, find_budget_faults, find_spans
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.errors import ManifestInvalid, ObjectNotFound, OptionInvalid
 from karpy.model.pools import DisruptionReason, NodePool
@@ -128,8 +127,7 @@ def _find_pool(seen: Seen, name: str) -> NodePool | None:
         return None
     close = get_close_matches(name, pools)
     ranked = [*close, *(each for each in sorted(pools) if each not in close)]
-    known = few_of(ranked, _NAMES_SHOWN) or "none, the input holds no NodePool"
-    raise ObjectNotFound(kind="NodePool", name=name, known=known)
+    raise ObjectNotFound(kind="NodePool", name=name, known=few_of(ranked, _NAMES_SHOWN))
 
 
 def _faults(pool: NodePool) -> Iterator[Finding]:

@@ -21,11 +21,10 @@ from karpy.codec.fields import FieldInvalid, Fields
 from karpy.codec.findings import Finding, note, of_problem, said
 from karpy.codec.narrowing import Supply
 from karpy.core.aws.catalog import CatalogMaker
-from karpy.core.aws.instancesettings import settings_of, zones_of
+from karpy.core.aws.instancetypes import settings_of, zones_of
 from karpy.errors import ManifestInvalid, NotRead, ObjectNotFound
-from karpy.model.ec2labels import AUTO_MODE_DOMAIN, ZONE_ID
+from karpy.model.ec2 import AUTO_MODE_DOMAIN, ZONE_ID, AmiFamily, InstanceSettings
 from karpy.model.ec2nodeclass import Ec2NodeClass
-from karpy.model.ec2types import AmiFamily, InstanceSettings
 from karpy.model.instances import Catalog
 from karpy.model.labels import OS, REGION, ZONE
 from karpy.model.pools import NodePool

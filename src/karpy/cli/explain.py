@@ -205,4 +205,4 @@ def _known(name: str, names: Sequence[str]) -> str:
     bare = {each.rpartition("/")[2]: each for each in reversed(names)}
     close = [bare[each] for each in get_close_matches(name.rpartition("/")[2], bare)]
     ranked = [*close, *(each for each in names if each not in close)]
-    return few_of(ranked, _NAMES_SHOWN) or "none, the input holds no such object"
+    return few_of(ranked, _NAMES_SHOWN)

@@ -10,9 +10,8 @@ from karpy.cli.tables import count_of, cut, dollars, few_of, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.core.explain import GROUPS_MAX, Explanation, Fix, Outcome, PoolGroup
 from karpy.model.nodes import Node
-from karpy.model.refusals import Constraint, Exclusion, PoolRefusal, Refusal
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import Constraint, Exclusion, Launch, PoolRefusal, Refusal
 
 _LABEL_WIDTH: Final = 11
 _POOLS_SHOWN: Final = 3
@@ -84,7 +83,7 @@ def _launch_lines(
         *_entry("cheapest", cheapest, width, 1),
         *_entry("also fits", also, width, 2),
         *_entry("pods need", needs, width, 2),
-        *_entry("shared by", few_of(others, _PODS_SHOWN) or "nobody else", width, 2),
+        *_entry("shared by", few_of(others, _PODS_SHOWN) or "no other pod", width, 2),
     ]
 
 
@@ -94,7 +93,7 @@ def _node_lines(explanation: Explanation, node: Node, width: int) -> list[Line]:
     lines = _entry("node", f"{node.name}, {pool}, {state}", width, 1)
     if explanation.nomination is not None:
         others = [name for name in explanation.nomination.pods if name != explanation.pod]
-        lines += _entry("along with", few_of(others, _PODS_SHOWN) or "nobody else", width, 2)
+        lines += _entry("along with", few_of(others, _PODS_SHOWN) or "no other pod", width, 2)
     return lines
 
 

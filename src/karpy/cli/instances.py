@@ -1,4 +1,4 @@
-"""`karpy instances`: instance types that meet a wish, and what they cost."""
+"""`karpy instances`: instance types that meet given criteria, and what they cost."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ from karpy.codec.findings import Finding, is_partial, of_problem
 from karpy.codec.manifests import Reading, read_manifests
 from karpy.codec.narrowing import Supply
 from karpy.codec.verdicts import dollars, requirement_to_entries
-from karpy.core.instancechoice import Choice, Span, Wish, choose, requirements_of
+from karpy.core.instancechoice import Choice, Criteria, Span, choose, requirements_of
 from karpy.errors import ObjectNotFound
 from karpy.model.instances import Catalog, InstanceType, micros
 from karpy.model.labels import ON_DEMAND, SPOT
@@ -147,9 +147,9 @@ class Selection:
         ),
     ] = None
 
-    def wish(self, pool: NodePool | None) -> Wish:
+    def criteria(self, pool: NodePool | None) -> Criteria:
         """Return what is asked for, with what a NodePool asks for besides."""
-        return Wish(
+        return Criteria(
             vcpus=self.vcpus or Span(),
             memory_mib=self.memory or Span(),
             gpus=self.gpus or Span(),
@@ -189,7 +189,7 @@ def instances(
     terminal: Injected,
 ) -> int:
     """
-    List instance types that meet a wish, the cheapest first.
+    List instance types that meet given criteria, the cheapest first.
 
     For example:
 
@@ -210,15 +210,15 @@ def instances(
         *supply.findings,
     )
     tell_findings(findings, terminal)
-    wish = selection.wish(chosen)
+    criteria = selection.criteria(chosen)
     types = supply.catalog.types if chosen is None else supply.catalog.types_for(chosen.name)
-    found = choose(types, wish)
+    found = choose(types, criteria)
     kept = found[: selection.limit or sys.maxsize]
     if output == "json":
         terminal.answer_json(_answer(kept, supply, findings))
     elif output == "requirements":
         is_cut = len(kept) < len(found)
-        wanted = requirements_of(wish, kept, is_cut=is_cut)
+        wanted = requirements_of(criteria, kept, is_cut=is_cut)
         terminal.answer_text(_requirements_text(wanted) if kept else "")
     else:
         terminal.answer(_lines(found, selection.limit or _ROWS_SHOWN, supply))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from traceback import format_exception
 from types import TracebackType
 from typing import IO, Any, Final
@@ -86,7 +87,7 @@ def _end(stream: IO[str] | None) -> None:
 
 def execute(words: Sequence[str], terminal: Terminal, *, is_debugging: bool = False) -> int:
     """Run one command; return its exit code."""
-    with _LastWord(terminal, is_debugging=is_debugging) as end:
+    with _LastWord(terminal, is_debugging=is_debugging, wants_json=_wants_json(words)) as end:
         end.code = _dispatch(words, terminal)
     return end.code
 
@@ -94,8 +95,9 @@ def execute(words: Sequence[str], terminal: Terminal, *, is_debugging: bool = Fa
 class _LastWord(AbstractContextManager["_LastWord"]):
     """Turns whatever a command raises into a message and an exit code."""
 
-    def __init__(self, terminal: Terminal, *, is_debugging: bool) -> None:
+    def __init__(self, terminal: Terminal, *, is_debugging: bool, wants_json: bool) -> None:
         self.code = FAILED
+        self._wants_json = wants_json
         self._terminal = terminal
         self._is_debugging = is_debugging
 
@@ -117,23 +119,27 @@ class _LastWord(AbstractContextManager["_LastWord"]):
                 chain = " ".join(("karpy", *(error.command_chain or ())))
                 self._tell(str(error).strip(), f"see `{chain} --help`")
             case KarpyError():
-                self._tell(f"{error.message} ({error.code})", error.hint)
+                self._tell_error(error)
             case OSError():
-                refused = SystemRefused(error=error)
-                self._tell(f"{refused.message} ({refused.code})", refused.hint)
+                self._tell_error(SystemRefused(error=error))
             case UnicodeEncodeError():
-                strange = NotText(error=error)
-                self._tell(f"{strange.message} ({strange.code})", strange.hint)
+                self._tell_error(NotText(error=error))
             case _:
                 if self._is_debugging:
                     parts = "".join(format_exception(kind, error, trace))
                     self._terminal.tell(*(line(part) for part in parts.splitlines()))
-                unexpected = Unexpected(error=error)
-                self._tell(f"{unexpected.message} ({unexpected.code})", unexpected.hint)
+                self._tell_error(Unexpected(error=error))
         return True
 
-    def _tell(self, message: str, hint: str) -> None:
-        first, *rest = message.splitlines() or [""]
+    def _tell_error(self, error: KarpyError) -> None:
+        self._tell(error.message, error.hint, error.code)
+
+    def _tell(self, message: str, hint: str, code: str = "") -> None:
+        if self._wants_json and not self._terminal.out.has_written:
+            about = {"code": code, "message": message, "hint": hint}
+            with suppress(OSError, ValueError):
+                self._terminal.answer_json({"error": about})
+        first, *rest = (f"{message} ({code})" if code else message).splitlines() or [""]
         # Where stderr is full or closed, the exit code has to do.
         with suppress(OSError, ValueError):
             self._terminal.tell(
@@ -142,6 +148,11 @@ class _LastWord(AbstractContextManager["_LastWord"]):
                 (),
                 line(Span("hint: ", Style.CARE), hint),
             )
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    """Say whether a program reads the answer; what is wrong may be one of the words."""
+    return "--output=json" in words or ("--output", "json") in pairwise(words)
 
 
 def _dispatch(words: Sequence[str], terminal: Terminal) -> int:

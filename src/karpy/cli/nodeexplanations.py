@@ -32,8 +32,8 @@ from karpy.model.commands import Command
 from karpy.model.instances import MICROS_PER_DOLLAR
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.times import write_moment
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 NODE_LABEL_WIDTH: Final = 14
 _PODS_SHOWN: Final = 3

@@ -11,10 +11,16 @@ from cyclopts.validators import Number
 
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.cli.terminal import Terminal
-from karpy.model.options import Gates, Options
-from karpy.model.repairs import RepairRules
-from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Settings
-from karpy.wiring.forms import GATE_FIELDS, Unfit, read_gates
+from karpy.model.nodes import RepairRules
+from karpy.model.settings import (
+    Gates,
+    MinValuesPolicy,
+    Options,
+    Packing,
+    PreferencePolicy,
+    Settings,
+)
+from karpy.wiring.flags import GATE_FIELDS, Unfit, read_gates
 
 DONE: Final = 0
 FAILED: Final = 1

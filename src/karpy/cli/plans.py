@@ -1,4 +1,4 @@
-"""A verdict as text: the nodes to launch, what they cost, who goes where, who stays and why."""
+"""A verdict as text: nodes to launch, what they cost, which pods go where, which stay and why."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -8,9 +8,8 @@ from karpy.cli.nodetable import catalog_lines, node_lines, total_lines
 from karpy.cli.tables import count_of, few_of, heading, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.core.explain import group_pools
-from karpy.model.refusals import Constraint, Refusal
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Nomination, PoolNotice, Verdict
+from karpy.model.verdicts import Constraint, Launch, Nomination, PoolNotice, Refusal, Verdict
 
 BLANK: Final[Line] = ()
 _REFUSALS_MAX: Final = 10
@@ -118,7 +117,7 @@ def nomination_lines(
 
 
 def refusal_lines(verdict: Verdict, width: int, *, again: str, details: bool = False) -> list[Line]:
-    """Write who stays pending, alike pods together, one reason each, and how to learn more."""
+    """Write which pods stay pending, alike ones together, why, and how to learn more."""
     refusals = verdict.refusals
     if not refusals:
         return []

@@ -20,8 +20,7 @@ from karpy.codec.recordings import (
 from karpy.core.disruption.explain import find_node
 from karpy.core.explain import find_pods
 from karpy.core.scheduling.overlays import with_overlays
-from karpy.model.questions import DisruptionQuestion, ValidationQuestion
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import DisruptionQuestion, Snapshot, ValidationQuestion
 
 _SUFFIX: Final = ".jsonl"
 _ASKED: Final = {

@@ -23,7 +23,7 @@ from karpy.codec.recordings import (
 )
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
 from karpy.core.disruption.decide import decide_nodes
-from karpy.core.scheduling.apart import decide_apart
+from karpy.core.scheduling.decide import decide_apart
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.core.staticpools import decide_pool
 from karpy.errors import FileUnreadable

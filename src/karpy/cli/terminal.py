@@ -75,6 +75,7 @@ class Channel:
         self._encoding = encoding
         self._is_unicode = encoding.replace("_", "-") in {"utf-8", "utf8", "utf-8-sig", "cp65001"}
         self._shown_before = 0
+        self.has_written = False
 
     def write(self, lines: Iterable[Line]) -> None:
         """Write whole lines at once; names from manifests cannot steer the terminal."""
@@ -82,6 +83,7 @@ class Channel:
 
     def write_text(self, text: str) -> None:
         """Write a text as it is; an OSError names the stream."""
+        self.has_written = True
         try:
             self.stream.write(text)
             self.stream.flush()

@@ -109,7 +109,7 @@ class NodeClassFound(Struct, frozen=True):
     where: str
     """As errors have it."""
     is_refused: bool = False
-    """Whether an API server would not take it; what is wrong with it is told elsewhere."""
+    """Whether an API server would not take it; what is wrong with it is reported elsewhere."""
 
 
 class Bystanders:

@@ -7,10 +7,17 @@ from msgspec.structs import replace
 
 from karpy.codec.inventory import Inventory, Key
 from karpy.codec.workloads import HASH_LABEL, Workload, claims_for, expand, replica_set
-from karpy.model.daemons import DaemonKey, as_it_runs, daemon_set_of, precedence
 from karpy.model.labels import NAMESPACE_NAME
 from karpy.model.nodes import Node, join_node
-from karpy.model.pods import DaemonSet, Pod, PodController
+from karpy.model.pods import (
+    DaemonKey,
+    DaemonSet,
+    Pod,
+    PodController,
+    as_it_runs,
+    daemon_set_of,
+    precedence,
+)
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.storage import PersistentVolumeClaim
 

@@ -69,7 +69,7 @@ def read_documents(file: str, text: str) -> Iterator[Document | ManifestInvalid]
         yield ManifestInvalid(where=f"`{file}`", path="", problem="is empty", hint=_EMPTY_HINT)
         return
     start = text.lstrip("\ufeff \t\r\n")[:2]
-    is_json = start[:1] in {"{", "["} and start != "{{"
+    is_json = start[:1] in {"{", "["} and start not in {"{{", "{%"}
     values = _json_values(text) if is_json else _yaml_values(text)
     for number, (value, written) in enumerate(values, start=1):
         document = Document(file, number, value, written)
@@ -197,9 +197,10 @@ def _way_out(text: str, otherwise: str) -> str:
         return _WRAPPED_HINTS[str(found.lastgroup)]
     if _CONFLICT.search(text):
         return "resolve the merge conflict first"
-    if "{{" in text:
+    if "{{" in text or "{%" in text:
         return "render the template first, for example with `helm template`"
-    if names := placeholders_in(text):
+    # The others are good YAML.
+    if names := tuple(each for each in placeholders_in(text) if each.startswith("${")):
         return fill_in(names)
     if _TABS.search(text):
         return "replace the tabs by spaces"

@@ -1,4 +1,4 @@
-"""Read plain objects field by field; what is wrong is told with its path and a way out."""
+"""Read plain objects field by field; what is wrong is reported with its path and a way out."""
 
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
@@ -34,7 +34,7 @@ class FieldInvalid(ValueError):
         """What else is wrong with the same object."""
 
     def within(self, prefix: str) -> "FieldInvalid":
-        """Return the same as seen from further up."""
+        """Return the error with its path as an enclosing object has it."""
         if not prefix:
             return self
         path = f"{prefix}.{self.path}" if self.path else prefix

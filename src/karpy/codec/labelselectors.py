@@ -75,7 +75,7 @@ class Selector(Struct, frozen=True, gc=False):
         return all(rule.holds(labels) for rule in rules)
 
 
-EVERYONE: Final = Selector()
+ANY_LABELS: Final = Selector()
 
 
 def read_label_selector(text: str) -> Selector:

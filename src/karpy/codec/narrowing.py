@@ -60,7 +60,7 @@ class _Asked(Struct, frozen=True):
 
     requirement: Requirement
     path: str
-    is_wish: bool = False
+    is_preference: bool = False
 
 
 class _Subject(Struct, frozen=True):
@@ -120,7 +120,7 @@ class _Check:
         for key in sorted(pool.labels):
             if key not in self._sold and self._is_missing(key):
                 path = f"spec.template.metadata.labels[{key}]"
-                yield self._missing(subject, key, path, is_wish=False)
+                yield self._missing(subject, key, path, is_preference=False)
 
     def overlay(self, overlay: NodeOverlay, where: str) -> Iterator[Finding]:
         """Hold a NodeOverlay against the catalog and the NodePools."""
@@ -143,7 +143,7 @@ class _Check:
             return
         elif self._is_missing(key):
             if not self._may_pass(subject, asked.requirement):
-                yield self._missing(subject, key, asked.path, is_wish=asked.is_wish)
+                yield self._missing(subject, key, asked.path, is_preference=asked.is_preference)
         elif not subject.is_pod and not subject.is_overlay:
             yield from self._own_label(subject, asked)
         elif key not in self._defined:
@@ -175,7 +175,7 @@ class _Check:
             error = CatalogMissing(
                 catalog=self._supply.name, problem=f"asks for nodes with `{key}`"
             )
-            yield said(error, where=subject.where, path=asked.path, is_warning=asked.is_wish)
+            yield said(error, where=subject.where, path=asked.path, is_warning=asked.is_preference)
             return
         unknown = sorted(wanted.values - known)
         if not unknown:
@@ -189,7 +189,9 @@ class _Check:
                 yield note("VALUE_UNKNOWN", message, where=subject.where, path=asked.path)
             else:
                 error = CatalogMissing(catalog=self._supply.name, problem=problem)
-                yield said(error, where=subject.where, path=asked.path, is_warning=asked.is_wish)
+                yield said(
+                    error, where=subject.where, path=asked.path, is_warning=asked.is_preference
+                )
         elif is_none and not wanted.complement:
             near = nearest(unknown[0], known) or _like(unknown[0], known)
             hint = f"write `{near}`" if near else f"use one of: {_few(sorted(known))}"
@@ -221,7 +223,7 @@ class _Check:
         hint = f"write `{near}` if that is meant" if near else f"let a NodePool define `{key}`"
         yield self._unknown(subject, asked.path, problem, hint)
 
-    def _missing(self, subject: _Subject, key: str, path: str, *, is_wish: bool) -> Finding:
+    def _missing(self, subject: _Subject, key: str, path: str, *, is_preference: bool) -> Finding:
         provider = provider_of_key(key)
         assert provider is not None
         problem = f"is about `{key}`, a label of {provider.title}"
@@ -232,7 +234,7 @@ class _Check:
             error.hint = f"name a catalog that has them: `--catalog {provider.catalog}:REGION`"
         if near is not None:
             error.hint = f"write `{near}` if that is meant, and {error.hint}"
-        return said(error, where=subject.where, path=path, is_warning=is_wish)
+        return said(error, where=subject.where, path=path, is_warning=is_preference)
 
     def _unknown(self, subject: _Subject, path: str, problem: str, hint: str) -> Finding:
         error = LabelUnknown(problem=problem, hint=hint)
@@ -292,10 +294,10 @@ def _asked(rules: PodRules, spec: str) -> Iterator[_Asked]:
         for place, each in enumerate(term.expressions):
             yield _Asked(each, f"{hard}[{number}].matchExpressions[{place}]")
     soft = f"{node}.preferredDuringSchedulingIgnoredDuringExecution"
-    for number, wish in enumerate(rules.preferred_node_terms):
-        for place, each in enumerate(wish.term.expressions):
+    for number, preferred in enumerate(rules.preferred_node_terms):
+        for place, each in enumerate(preferred.term.expressions):
             path = f"{soft}[{number}].preference.matchExpressions[{place}]"
-            yield _Asked(each, path, is_wish=True)
+            yield _Asked(each, path, is_preference=True)
 
 
 def _sold(catalog: Catalog) -> dict[str, set[str]]:

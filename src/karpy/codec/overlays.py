@@ -21,7 +21,7 @@ OVERLAY_DEPENDENTS: Final = ("ValidationSucceeded",)
 
 
 def read_overlay_record(fields: Fields) -> OverlayRecord:
-    """Read a NodeOverlay of karpenter.sh/v1alpha1; what is wrong with it is told, not raised."""
+    """Read a NodeOverlay of karpenter.sh/v1alpha1; its faults are returned, not raised."""
     # One fault may be found twice, by its rule and by reading it.
     faults = tuple(dict.fromkeys(str(fault) for fault in _faults(fields)))
     overlay: NodeOverlay | None = None if faults else read_overlay(fields)

@@ -99,7 +99,7 @@ EKS: Final = Provider(
 )
 AZURE: Final = Provider(
     "Azure",
-    ("karpenter.azure.com",),
+    ("karpenter.azure.com", "kubernetes.azure.com"),
     (("karpenter.azure.com", "AKSNodeClass"),),
     _AZURE_LABELS,
     ("fipsMode", "imageFamily", "kubelet", "maxPods", "osDiskSizeGB", "vnetSubnetID"),
@@ -113,8 +113,23 @@ PROVIDERS: Final = (EC2, EKS, AZURE, KWOK)
 PROVIDER_LABELS: Final = frozenset().union(*(each.labels for each in PROVIDERS)) | WELL_KNOWN
 
 
+_OF_NODE_GROUPS: Final = frozenset(
+    f"eks.amazonaws.com/{each}"
+    for each in (
+        "capacityType",
+        "nodegroup",
+        "nodegroup-image",
+        "sourceLaunchTemplateId",
+        "sourceLaunchTemplateVersion",
+    )
+)
+"""Labels of nodes that managed node groups make, and no autoscaler."""
+
+
 def provider_of_key(key: str) -> Provider | None:
     """Return the provider that a label belongs to."""
+    if key in _OF_NODE_GROUPS:
+        return None
     domain = key.partition("/")[0] if "/" in key else ""
     return next((each for each in PROVIDERS if domain in each.domains), None)
 

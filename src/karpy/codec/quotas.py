@@ -112,7 +112,7 @@ def created_pods(
 
 
 class _Ledger:
-    """One quota, what is used of it, and who got nothing."""
+    """One quota, what is used of it, and what was refused."""
 
     def __init__(self, quota: ResourceQuota, there: Iterable[Pod], where: str) -> None:
         self._quota = quota

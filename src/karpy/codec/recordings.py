@@ -31,8 +31,7 @@ from karpy.codec.sharing import (
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
 from karpy.model.commands import DisruptionVerdict
 from karpy.model.instances import Catalog
-from karpy.model.questions import NodeQuestion, PoolQuestion
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import NodeQuestion, PoolQuestion, Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict
 
 P = ParamSpec("P")

@@ -7,16 +7,20 @@ from msgspec.json import encode
 
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.instances import MICROS_PER_DOLLAR
-from karpy.model.refusals import Exclusion, NearMiss, NodeRefusal, PoolRefusal, Refusal
 from karpy.model.requirements import Operator, Requirement, Requirements
 from karpy.model.resources import Resources, format_quantity
 from karpy.model.times import write_duration, write_moment
 from karpy.model.verdicts import (
+    Exclusion,
     Launch,
     LaunchOption,
+    NearMiss,
+    NodeRefusal,
     Nomination,
     PoolNotice,
+    PoolRefusal,
     PoolVerdict,
+    Refusal,
     Verdict,
 )
 

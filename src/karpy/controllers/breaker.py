@@ -25,8 +25,7 @@ from karpy.core.scheduling.breaker import (
 from karpy.model.kinds import POD
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import Vain, VainLaunches
+from karpy.model.snapshot import Snapshot, Vain, VainLaunches
 from karpy.model.verdicts import Launch
 from karpy.ports.clock import Clock
 from karpy.ports.objects import Objects

@@ -1,29 +1,119 @@
-"""The snapshot that every decision is made on: what watches tell, and what decisions promised."""
+"""The snapshot that every decision is made on: what watches say, commands and nominations."""
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from karpy.controllers.commands import Commands
 from karpy.controllers.nominations import ClaimNominations, NodeNominations
 from karpy.core.nominations import with_nominated
+from karpy.model.backoff import Backoff
 from karpy.model.census import with_more
-from karpy.model.nodes import Node
+from karpy.model.commands import Command, Stage
+from karpy.model.nodes import Node, RepairPolicy, RepairRules
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy, RepairRules
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch
 from karpy.ports.cluster import Cluster
 
+_FIRST_PAUSE: Final = 20.0
+_LONGEST_PAUSE: Final = 600.0
+_FORGOTTEN: Final = timedelta(hours=1)
+"""A failure so long ago makes the next pause no longer."""
 BufferPods = Callable[[str], int]
 """Says how many pods of CapacityBuffers have their place on a node, by its name."""
 
 
+class _Pause(Struct):
+    """How long a NodeClaim is left alone after commands about it failed."""
+
+    until: datetime
+    backoff: Backoff = field(default_factory=lambda: Backoff(_FIRST_PAUSE, _LONGEST_PAUSE))
+
+
+class Commands:
+    """
+    Holds each command that is not over; its claims are in no other.
+
+    Commands are kept in memory alone. A leader that takes over finds their taints on the nodes,
+    removes them and decides anew.
+    """
+
+    def __init__(self) -> None:
+        self._commands: dict[str, Command] = {}
+        self._pauses: dict[str, _Pause] = {}
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    def keep(self, command: Command) -> None:
+        """Take in what a command has become, or drop it when it is over."""
+        if command.is_over:
+            self._commands.pop(command.id, None)
+        else:
+            self._commands[command.id] = command
+
+    def back_off(self, now: datetime, claims: Iterable[str]) -> None:
+        """Leave NodeClaims alone for a while, and longer each time a command about them fails."""
+        for claim in claims:
+            pause = self._pauses.setdefault(claim, _Pause(now))
+            pause.until = now + timedelta(seconds=pause.backoff.next_pause())
+
+    def backoffs(self, now: datetime) -> Mapping[str, datetime]:
+        """Return until when NodeClaims are left alone after commands about them failed."""
+        self._pauses = {
+            claim: each for claim, each in self._pauses.items() if now < each.until + _FORGOTTEN
+        }
+        return {claim: each.until for claim, each in self._pauses.items() if now < each.until}
+
+    def proposed(self) -> list[Command]:
+        """Return the commands that wait for their validation."""
+        return [each for each in self._commands.values() if each.stage is Stage.PROPOSED]
+
+    def begun(self) -> list[Command]:
+        """Return the commands that are carried out."""
+        return [each for each in self._commands.values() if each.stage is not Stage.PROPOSED]
+
+    @property
+    def is_forming(self) -> bool:
+        """Whether nothing else may be proposed yet."""
+        return any(each.is_forming for each in self._commands.values())
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """The NodeClaims that commands are about."""
+        return _united(each.claims for each in self._commands.values())
+
+    @property
+    def disrupting(self) -> frozenset[str]:
+        """The NodeClaims of commands that are carried out."""
+        return _united(each.claims for each in self.begun())
+
+    @property
+    def deleting(self) -> frozenset[str]:
+        """The NodeClaims whose pods need another node, though they are not deleted yet."""
+        return _united(each.deleting for each in self._commands.values())
+
+    @property
+    def replacements(self) -> frozenset[str]:
+        """The NodeClaims that replace others."""
+        return frozenset(
+            replacement.claim
+            for each in self._commands.values()
+            for replacement in each.replacements
+            if replacement.claim
+        )
+
+
+def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset(name for each in sets for name in each)
+
+
 class Promises(Struct, frozen=True):
-    """What decisions have promised, and who keeps it in mind."""
+    """What decisions have promised: commands under way, and where pods are expected."""
 
     commands: Commands
     nominations: NodeNominations

@@ -9,30 +9,33 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.barriers import Barrier
-from karpy.controllers.clusterstate import ClusterState
-from karpy.controllers.commands import Commands
-from karpy.controllers.context import ControllerContext
+from karpy.controllers.clusterstate import ClusterState, Commands
+from karpy.controllers.context import ControllerContext, decide_aside, decide_in_time
 from karpy.controllers.disruptionqueue import DisruptionQueue, Observation, OnVerdict
 from karpy.controllers.nominations import NodeNominations
-from karpy.controllers.offloading import decide_aside, decide_in_time
 from karpy.controllers.queue import WorkQueue
 from karpy.core.disruption.decide import Pass
 from karpy.core.disruption.method import DisruptionMethod
-from karpy.core.disruption.progress import PACE, NodeChange
+from karpy.core.disruption.methods.emptiness import Emptiness
+from karpy.core.disruption.methods.repair import Repair
+from karpy.core.disruption.progress import PACE, TAINTING_PACE, NodeChange
 from karpy.core.disruption.taints import find_strays
 from karpy.core.lifecycle.changes import Changes, Count, joined
-from karpy.model.commands import DisruptionVerdict
+from karpy.model.commands import Command, DisruptionVerdict
 from karpy.model.conditions import INSTANCE_TERMINATING
-from karpy.model.questions import DisruptionQuestion, NodeQuestion
 from karpy.model.records import ClaimRecord
-from karpy.model.refusals import NodeReason
+from karpy.model.snapshot import DisruptionQuestion, NodeQuestion, ValidationQuestion
+from karpy.model.verdicts import NodeReason
 from karpy.ports.records import Kept
 
 PERIOD: Final = timedelta(seconds=10)
 UNTIL_SYNCED: Final = timedelta(seconds=1)
 SETTLED_TIME: Final = timedelta(minutes=5)
 """After that a method is asked again even if nothing has changed."""
+EMPTINESS_MOST: Final = timedelta(minutes=2)
+"""After so long with commands of emptiness alone the other methods have their turn."""
 _KEY: Final = "disruption"
+_FIRST: Final = frozenset({Repair.name, Emptiness.name})
 _PASSING: Final = frozenset({NodeReason.BUDGET_SPENT, NodeReason.PODS_UNPLACED})
 """Refusals that may end when nodes that are being disrupted are gone, or initialized."""
 _DURATION: Final = "voluntary_disruption_decision_evaluation_duration_seconds"
@@ -110,6 +113,12 @@ class DisruptionController:
         self._listeners: list[OnVerdict] = []
         self._last: Pass | None = None
         self._settled = _Settled(None, context.clock.now())
+        self._rejected = frozenset[str]()
+        """Methods whose last command was rejected by its validation."""
+        self._others_asked = context.clock.now()
+        """When a pass last got beyond emptiness."""
+        self._put_off = frozenset[str]()
+        """Nodes that the last passes had no time for."""
         self.considered = Considered()
         self._due: datetime | None = None
         """When to look at everything again; None is now."""
@@ -142,6 +151,8 @@ class DisruptionController:
             pause = await self._look() if self._state.is_synced else UNTIL_SYNCED
             now = self._context.clock.now()
             self._due = now + pause
+            if any(each.is_forming for each in self._commands.begun()):
+                step = min(step or PERIOD, TAINTING_PACE)
         return min(self._due - now, step or PERIOD)
 
     async def _work(self, key: str) -> float:
@@ -162,7 +173,9 @@ class DisruptionController:
         """Ask the methods in their order; the first with a command ends the pass."""
         version, now = self._version(), self._context.clock.now()
         known = self._settled if self._settled.holds(version, now) else _Settled(version, now)
-        question = DisruptionQuestion(seen.snapshot, known.methods)
+        is_others_turn = now - self._others_asked >= EMPTINESS_MOST
+        passed_over = self._rejected | ({Emptiness.name} if is_others_turn else set())
+        question = DisruptionQuestion(seen.snapshot, known.methods, passed_over, self._put_off)
         made = Pass(question, self._last)
         for method in made.methods():
             # A method that fails keeps no other from its turn.
@@ -170,12 +183,16 @@ class DisruptionController:
                 await self._ask(method, made)
         self._last, self._settled = made, known.after(made)
         self.considered.note(made, now)
-        verdict = made.verdict()
+        verdict, self._put_off = made.verdict(), made.put_off()
+        if not verdict.commands:
+            self._rejected = frozenset()
+        if not verdict.commands or verdict.method not in _FIRST:
+            self._others_asked = now
         self._is_hindered = any(each.why in _PASSING for each in verdict.refusals)
         self._tell(question, verdict)
         for command in verdict.commands:
             await self._queue.add(command, seen)
-        return PACE if verdict.commands else PERIOD
+        return PACE if verdict.commands or is_others_turn else PERIOD
 
     async def _ask(self, method: DisruptionMethod, made: Pass) -> None:
         began = self._context.clock.now()
@@ -202,7 +219,12 @@ class DisruptionController:
         if _consumes(before) and not _consumes(after):
             self._note_progress()
 
+    def _note_validation(self, command: Command, verdict: DisruptionVerdict) -> None:
+        self._rejected = frozenset() if verdict.commands else self._rejected | {command.method}
+
     def _tell(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
+        if isinstance(question, ValidationQuestion):
+            self._note_validation(question.command, verdict)
         for listener in self._listeners:
             listener(question, verdict)
 

@@ -1,7 +1,7 @@
 """Disruption commands are carried out, each to its end."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -12,13 +12,12 @@ from msgspec.structs import replace
 
 from karpy.barriers import Barrier
 from karpy.codec.uids import derived_uid
-from karpy.controllers.clusterstate import ClusterState
-from karpy.controllers.commands import Commands
-from karpy.controllers.context import ControllerContext
+from karpy.codec.unreadable import bound_pod, pod_budget
+from karpy.controllers.clusterstate import ClusterState, Commands
+from karpy.controllers.context import ControllerContext, decide_in_time
 from karpy.controllers.nominations import NodeNominations
-from karpy.controllers.occupants import Occupants
-from karpy.controllers.offloading import decide_in_time
-from karpy.core.disruption.confirmation import ask, unconfirmed
+from karpy.core.announcements import created_count, created_remark
+from karpy.core.disruption.confirmation import Occupancy, ask, unconfirmed
 from karpy.core.disruption.decide import (
     Pass,
     decide_nodes,
@@ -40,20 +39,21 @@ from karpy.core.disruption.progress import (
     without_refused,
 )
 from karpy.core.lifecycle.changes import Changes
-from karpy.core.remarks import created_count, created_remark
+from karpy.core.nominations import with_all_untried
 from karpy.errors import Bug, ClusterError, KarpyError, NotFound
 from karpy.model.commands import Command, DisruptionVerdict, Stage
-from karpy.model.kinds import NODE_CLAIM
-from karpy.model.questions import NodeQuestion, ValidationQuestion
+from karpy.model.kinds import DISRUPTION_BUDGET, NODE_CLAIM, POD
+from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import NodeQuestion, Snapshot, ValidationQuestion
+from karpy.ports.objects import Query
 from karpy.ports.records import Kept
 
 REMEMBERED: Final = timedelta(hours=24)
 """How long reboots count against another one."""
-
 OnVerdict = Callable[[NodeQuestion, DisruptionVerdict], None]
 """Hears what was decided about nodes, and on what."""
+_REQUESTS_AT_ONCE: Final = 10
 
 
 class Observation(Struct, frozen=True):
@@ -93,7 +93,7 @@ class DisruptionQueue:
         """Return everything as of now."""
         records = self._context.records
         return Observation(
-            self._state.snapshot(),
+            with_all_untried(self._state.snapshot()),
             {each.record.name: each for each in records.claims.all()},
             {each.record.name: each for each in records.nodes.all()},
         )
@@ -308,3 +308,37 @@ class DisruptionQueue:
                 raise failure
             self._context.on_failure(progress.command.id, failure)
         return False
+
+
+class Occupants:
+    """Lists the pods of nodes, whatever watches tell of them."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._room = asyncio.Semaphore(_REQUESTS_AT_ONCE)
+
+    async def list(self, nodes: Sequence[str]) -> Occupancy:
+        """Return all pods of nodes, and the budgets if there are any pods."""
+        listed = await asyncio.gather(*(self._list(node) for node in nodes))
+        budgets = []
+        if any(listed):
+            page = await self._context.objects.list(DISRUPTION_BUDGET)
+            budgets = [pod_budget(each) for each in page.items]
+        return Occupancy(dict(zip(nodes, listed, strict=True)), tuple(budgets))
+
+    async def _list(self, node: str) -> tuple[Pod, ...]:
+        async with self._room:
+            page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
+        watched = self._context.records.pods.under(node)
+        return _doubted([bound_pod(each) for each in page.items], watched)
+
+
+def _doubted(pods: Sequence[Pod], watched: Collection[Pod]) -> tuple[Pod, ...]:
+    """Mark the pods that are watched and cannot be read."""
+    problems = {pod.uid: pod.unreadable for pod in watched if pod.unreadable}
+    return tuple(
+        replace(each, rules=replace(each.rules, unreadable=problems[each.uid]))
+        if each.uid in problems
+        else each
+        for each in pods
+    )

@@ -84,6 +84,9 @@ class EvictionQueue:
             self._forget(eviction)
             return None
         self._refusals[eviction.uid] = answer.refusal or str(error and error.message)
+        if (left := _until_forced(eviction, pod, now)) is not None:
+            # Retries are up to ten seconds apart: those would be missing from its time to stop.
+            self._queue.add_after(key, left)
         assert error is not None
         raise error
 
@@ -139,10 +142,15 @@ class EvictionQueue:
 
 def _pause(eviction: Eviction, pod: Pod, now: datetime) -> float:
     """Return when to retry a protected pod: when its deletion is due, or after five seconds."""
+    left = _until_forced(eviction, pod, now)
+    return _PROTECTED_PAUSE if left is None else min(left, _PROTECTED_PAUSE)
+
+
+def _until_forced(eviction: Eviction, pod: Pod, now: datetime) -> float | None:
+    """Return in how many seconds the deletion of a pod is due that may not be evicted."""
     if eviction.deadline is None:
-        return _PROTECTED_PAUSE
-    left = (eviction.deadline - pod.disruption.grace - now).total_seconds()
-    return min(max(left, _LEAST_PAUSE), _PROTECTED_PAUSE)
+        return None
+    return max((eviction.deadline - pod.disruption.grace - now).total_seconds(), _LEAST_PAUSE)
 
 
 def _eviction(pod: Pod) -> JsonObject:

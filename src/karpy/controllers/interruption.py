@@ -1,15 +1,16 @@
 """The controller `interruption`: what a cloud announces about machines is acted on."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Final
 
 from karpy.barriers import Barrier
 from karpy.controllers.context import ControllerContext
 from karpy.core.lifecycle.changes import count_reschedulable
 from karpy.core.lifecycle.interruption import Announcement, interrupt
+from karpy.errors import KarpyError
 from karpy.model.records import ClaimRecord
 from karpy.ports.cloud import EventfulCloud, MachineEvent, MachineFate
+from karpy.ports.observers import ReconcileResult
 from karpy.ports.records import Kept
 
 _ANNOUNCEMENTS: Final[Mapping[MachineFate, tuple[str, str]]] = {
@@ -41,9 +42,17 @@ class InterruptionController:
 
     async def run(self) -> None:
         """Act on what the cloud announces, until cancelled."""
+        context = self._context
+        context.observer.employ(1)
         async for event in self._cloud.machine_events():
-            with Barrier(partial(self._context.on_failure, event.fate.value)):
+            failed: list[KarpyError] = []
+            context.observer.take(event.fate.value)
+            with Barrier(failed.append):
                 await self.handle(event)
+                context.observer.finish(event.fate.value, ReconcileResult.SUCCESS)
+            for each in failed:
+                context.observer.finish(event.fate.value, ReconcileResult.of(each))
+                context.on_failure(event.fate.value, each)
 
     async def handle(self, event: MachineEvent) -> None:
         """Act on one announcement, then acknowledge it; after a failure it is announced again."""

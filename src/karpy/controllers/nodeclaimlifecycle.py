@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, seconds
-from karpy.controllers.podnomination import PodNominator
+from karpy.controllers.nominations import PodNominator
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes, joined
 from karpy.core.lifecycle.launch import (
@@ -18,8 +18,7 @@ from karpy.core.lifecycle.launch import (
     launch_succeeded,
     launch_without_class,
 )
-from karpy.core.lifecycle.progress import ClaimInputs, advance
-from karpy.core.lifecycle.registration import GatePolicy, is_ready_but_gated
+from karpy.core.lifecycle.registration import ClaimInputs, GatePolicy, advance, is_ready_but_gated
 from karpy.core.lifecycle.termination import claim_machine_answered, terminate_claim
 from karpy.errors import (
     CloudError,

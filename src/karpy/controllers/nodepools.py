@@ -1,10 +1,14 @@
-"""The controllers `nodepool.hash`, `.validation`, `.readiness` and `.counter`, in one patch."""
+"""The controllers of NodePools: what each writes on them, and the metrics of NodePools."""
 
+import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Final
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from karpy.barriers import Barrier
 from karpy.codec.fields import FieldInvalid, Fields
 from karpy.codec.poolrules import find_faults
 from karpy.codec.templates import read_template
@@ -13,8 +17,24 @@ from karpy.controllers.nodeclasses import NodeClasses, users_of
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes, joined
 from karpy.core.nodepool.hash import hash_template, stamp
-from karpy.core.nodepool.readiness import judge_readiness, judge_unserved, judge_validity
-from karpy.core.nodepool.usage import judge_usage, usage_by_pool
+from karpy.core.nodepool.readiness import (
+    HealthUpdate,
+    RegistrationHealth,
+    judge_readiness,
+    judge_unserved,
+    judge_validity,
+    record_attempt,
+    refresh_health,
+)
+from karpy.core.nodepool.usage import (
+    GAUGES,
+    Costs,
+    add_up_costs,
+    cost_news,
+    judge_usage,
+    pool_gauges,
+    usage_by_pool,
+)
 from karpy.model.kinds import NODE_POOL
 from karpy.model.labels import WELL_KNOWN
 from karpy.model.nodes import Node
@@ -27,6 +47,12 @@ Nodes = Callable[[], Sequence[Node] | None]
 """Returns all nodes, the same sequence until one changes; None if not all are known."""
 Marked = Callable[[], Collection[str]]
 """Returns the claims of commands, which are not deleted yet."""
+GenerationOf = Callable[[PoolRecord], int | None]
+"""Returns the generation of a pool's node class, None if it is gone or not ours."""
+METRICS_PERIOD: Final = timedelta(seconds=10)
+PRICED_FOR: Final = timedelta(hours=1)
+"""How long prices are taken to stay the same."""
+_Series: TypeAlias = dict[tuple[str, ...], float]
 
 
 class _Reading(Struct, frozen=True):
@@ -146,3 +172,139 @@ class NodePoolController:
     def _hear_class(self, ref: NodeClassRef) -> None:
         for name in users_of(ref, self._context.records.pools):
             self._queue.add(name)
+
+
+class RegistrationHealthController:
+    """Observe, decide, apply. core.nodepool decides."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        generation_of: GenerationOf = lambda pool: pool.class_generation or 0,
+    ) -> None:
+        self._context = context
+        self._generation_of = generation_of
+        self._queue = WorkQueue(context.observer)
+        self._health: dict[str, RegistrationHealth] = {}
+        self._attempts: dict[str, list[tuple[ClaimRecord, bool]]] = {}
+        """Attempts that are not written yet, by pool."""
+        context.records.pools.listen(self._hear_pool)
+        for kept in context.records.pools.all():
+            self._queue.add(kept.record.name)
+
+    def record(self, claim: ClaimRecord, changes: Changes) -> None:
+        """Record whether the node of a claim has registered."""
+        if claim.pool and changes.has_registered is not None:
+            self._attempts.setdefault(claim.pool, []).append((claim, changes.has_registered))
+            self._queue.add(claim.pool)
+
+    def hear_class(self, ref: NodeClassRef) -> None:
+        """Reconcile the pools of a node class that has changed."""
+        for name in users_of(ref, self._context.records.pools):
+            self._queue.add(name)
+
+    async def run(self) -> None:
+        """Reconcile pools, until cancelled."""
+        await self._queue.run(self.reconcile, on_failure=self._context.on_failure)
+
+    async def reconcile(self, name: str) -> float | None:
+        """Write the condition of one pool."""
+        kept = self._context.records.pools.get(name)
+        attempts = tuple(self._attempts.get(name, ()))
+        if kept is None:
+            self._attempts.pop(name, None)
+            self._health.pop(name, None)
+            return None
+        now = self._context.clock.now()
+        health, generation = (
+            self._health.get(name, RegistrationHealth()),
+            self._generation_of(kept.record),
+        )
+        update = HealthUpdate(health, kept.record)
+        if generation is not None:
+            update = refresh_health(health, kept.record, generation, now)
+        for claim, is_success in attempts:
+            update = record_attempt(update.health, update.pool, claim, now, is_success=is_success)
+        if not await self._context.writer.carry_out(Changes(pool=update.pool), pool=kept):
+            return AFTER_CONFLICT
+        # An attempt is remembered only once it is written: after a conflict it would count twice.
+        self._health[name] = update.health
+        del self._attempts.get(name, [])[: len(attempts)]
+        return None
+
+    def _hear_pool(
+        self, key: str, before: Kept[PoolRecord] | None, after: Kept[PoolRecord] | None
+    ) -> None:
+        del before, after
+        self._queue.add(key)
+
+
+class Gauges(Protocol):
+    """The gauges of a metrics registry."""
+
+    def labels(self, metric: str) -> tuple[str, ...]:
+        """Name the labels of a metric, in their order."""
+
+    def replace(self, metric: str, values: Mapping[tuple[str, ...], float]) -> None:
+        """Set all series of a gauge at once, by the values of its labels in their order."""
+
+
+class NodePoolMetrics:
+    """Sets the gauges of all pools; a pool that is gone has no series."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        gauges: Gauges,
+        is_our_pool: Callable[[PoolRecord], bool] = lambda _: True,
+    ) -> None:
+        self._context = context
+        self._gauges = gauges
+        self._is_our_pool = is_our_pool
+        self._costs = Costs({})
+        self._priced: datetime | None = None
+        """When costs were added up; None if claims have come or gone since."""
+        context.records.claims.listen(self._hear_claim)
+
+    async def run(self) -> None:
+        """Set the gauges every ten seconds, until cancelled."""
+        while True:
+            with Barrier(partial(self._context.on_failure, "metrics of NodePools")):
+                await self.refresh()
+            await asyncio.sleep(METRICS_PERIOD.total_seconds())
+
+    async def refresh(self) -> None:
+        """Set the gauges to the present state of pools."""
+        try:
+            await self._price()
+        finally:
+            self._show()
+
+    def _show(self) -> None:
+        pools = [kept.record for kept in self._context.records.pools.all()]
+        ours = [each for each in pools if self._is_our_pool(each)]
+        series: dict[str, _Series] = {metric: {} for metric in GAUGES}
+        for count in pool_gauges(ours, self._costs):
+            names = self._gauges.labels(count.metric)
+            series[count.metric][tuple(count.labels[name] for name in names)] = count.value
+        for metric, values in series.items():
+            self._gauges.replace(metric, values)
+
+    async def _price(self) -> None:
+        """Add up costs, unless nothing has changed and prices are fresh."""
+        now = self._context.clock.now()
+        if self._priced is not None and now - self._priced < PRICED_FOR:
+            return
+        catalog = self._context.cloud.catalog()
+        self._priced = now
+        claims = (kept.record for kept in self._context.records.claims.all())
+        ours = (each for each in claims if self._context.is_ours(each))
+        costs = add_up_costs(ours, catalog)
+        await self._context.writer.carry_out(cost_news(costs, self._costs))
+        self._costs = costs
+
+    def _hear_claim(
+        self, _: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
+    ) -> None:
+        if before is None or after is None or before.record.meta.labels != after.record.meta.labels:
+            self._priced = None

@@ -4,8 +4,7 @@ from typing import Final
 
 from karpy.codec.crds import read_pool
 from karpy.codec.overlays import overlay_writes
-from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, read, seconds
-from karpy.controllers.offloading import decide_aside
+from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, decide_aside, read, seconds
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.writer import write_status
 from karpy.core.scheduling.overlays import PERIOD, find_conflicts, judge_overlay

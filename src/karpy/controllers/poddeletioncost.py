@@ -6,10 +6,9 @@ from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.controllers.clusterstate import ClusterState
-from karpy.controllers.context import ControllerContext
+from karpy.controllers.context import ControllerContext, decide_aside
 from karpy.controllers.disruption import SETTLED_TIME, UNTIL_SYNCED, Version
-from karpy.controllers.nodepoolmetrics import Gauges
-from karpy.controllers.offloading import decide_aside
+from karpy.controllers.nodepools import Gauges
 from karpy.controllers.queue import WorkQueue
 from karpy.core.disruption.deletioncost import (
     DeletionCosts,

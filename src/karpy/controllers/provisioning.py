@@ -1,7 +1,7 @@
-"""Pending pods become NodeClaims."""
+"""Pending pods become NodeClaims: what asks for a decision, the batch, and the decision."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import partial
 from itertools import chain
@@ -11,9 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.barriers import Barrier
-from karpy.controllers.offloading import decide_in_time
+from karpy.controllers.context import decide_in_time
 from karpy.controllers.queue import UNOBSERVED, OnFailure
-from karpy.controllers.triggers import Batcher
 from karpy.core.announcements import (
     is_awaited,
     launch_notices,
@@ -22,23 +21,30 @@ from karpy.core.announcements import (
     refusal_notices,
 )
 from karpy.core.nominations import with_untried
-from karpy.core.scheduling.apart import decide_apart
+from karpy.core.scheduling.decide import decide_apart
 from karpy.errors import Bug, KarpyError
 from karpy.model.backoff import Backoff
+from karpy.model.constraints import DISRUPTED_TAINT, is_gate
 from karpy.model.notices import Notice
-from karpy.model.options import Options
 from karpy.model.pods import Pod
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import VainLaunches
+from karpy.model.records import NodeRecord
+from karpy.model.settings import Options
+from karpy.model.snapshot import Snapshot, VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.clock import Clock
 from karpy.ports.cluster import Cluster
 from karpy.ports.notices import Notices
 from karpy.ports.observers import Observer, ReconcileResult
+from karpy.ports.records import Kept, Records
 
 _DECISION: Final = "decision"
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
+AGAIN: Final = timedelta(seconds=10)
+"""A pod that still waits after that asks again."""
+
+OnPod = Callable[[Pod], None]
+"""Called with a pod that asks for the first time."""
 
 
 class Audience(Protocol):
@@ -64,7 +70,7 @@ class Audience(Protocol):
 
 
 class Guard(Struct, frozen=True):
-    """What sees to it that decisions come to an end, and hears of those that fail."""
+    """What ends decisions in time, and takes in those that fail."""
 
     timeout: timedelta = Options().decision_timeout
     on_failure: OnFailure = lambda *_: None
@@ -72,6 +78,48 @@ class Guard(Struct, frozen=True):
 
 
 UNGUARDED: Final = Guard()
+
+
+class Batcher:
+    """Collects triggers until none comes for the idle time, or the longest time is over."""
+
+    def __init__(self, *, idle_seconds: float = 1.0, longest_seconds: float = 10.0) -> None:
+        self._idle = idle_seconds
+        self._longest = longest_seconds
+        self._triggers: set[str] = set()
+        self._news = asyncio.Event()
+
+    def trigger(self, who: str) -> None:
+        """Ask for a decision; asking again within the same window does not prolong it."""
+        if who not in self._triggers:
+            self._triggers.add(who)
+            self._news.set()
+
+    def prolong(self, who: str) -> None:
+        """Extend an open batch by a pod that is decided with it; do not open one."""
+        if self._triggers:
+            self.trigger(who)
+
+    async def wait(self) -> frozenset[str]:
+        """Wait for a first trigger and for those that follow it; return them all."""
+        if not self._triggers:
+            self._news.clear()
+            await self._news.wait()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._longest
+        while True:
+            self._news.clear()
+            left = min(self._idle, end - loop.time())
+            if left <= 0:
+                break
+            try:
+                async with asyncio.timeout(left):
+                    await self._news.wait()
+            except TimeoutError:
+                break
+        batch = frozenset(self._triggers)
+        self._triggers.clear()
+        return batch
 
 
 class ProvisioningController:
@@ -180,3 +228,65 @@ def _undecided(snapshot: Snapshot) -> Iterator[Pod]:
     """Return the pods that a verdict may name: those without a node, and those that lose theirs."""
     leaving = {node.name for node in snapshot.nodes if node.is_deleting}
     return (pod for pod in snapshot.pods if not pod.node_name or pod.node_name in leaving)
+
+
+class Triggers:
+    """Asks for decisions, at once when something new waits, and again for as long as it does."""
+
+    def __init__(
+        self, records: Records, batcher: Batcher, *, on_pod: OnPod = lambda _: None
+    ) -> None:
+        self._batcher = batcher
+        self._on_pod = on_pod
+        self._waiting: dict[str, str] = {}
+        """UIDs of pods by key, and of nodes by name: only pods have a slash."""
+        records.pods.listen(self._hear_pod)
+        records.nodes.listen(self._hear_node)
+        for pod in records.pods.all():
+            self._hear_pod(pod.key, None, pod)
+        for kept in records.nodes.all():
+            self._hear_node(kept.record.name, None, kept)
+
+    async def run(self) -> None:
+        """Ask again for all that still wait, until cancelled."""
+        while True:
+            await asyncio.sleep(AGAIN.total_seconds())
+            for uid in self._waiting.values():
+                self._batcher.trigger(uid)
+
+    def _again(self) -> None:
+        """Decide again about pods that wait; within one window, one of them asks for all."""
+        uid = next(iter(self._waiting.values()), None)
+        if uid is not None:
+            self._batcher.trigger(uid)
+
+    def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+        if after is None or not after.is_provisionable:
+            self._waiting.pop(key, None)
+            if after is not None and after.node_name and before and not before.node_name:
+                # The pod that was to have this place needs another one now.
+                self._again()
+            if after is not None and after.is_untried:
+                # It joins the batch: a decision should see all pods that come.
+                self._batcher.prolong(after.uid)
+            return
+        if self._waiting.get(key) != after.uid:
+            self._on_pod(after)
+        self._ask(key, after.uid)
+
+    def _hear_node(
+        self, key: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
+    ) -> None:
+        del before
+        if after is None or not _is_disrupted(after.record):
+            self._waiting.pop(key, None)
+        else:
+            self._ask(key, after.record.meta.uid)
+
+    def _ask(self, key: str, uid: str) -> None:
+        self._waiting[key] = uid
+        self._batcher.trigger(uid)
+
+
+def _is_disrupted(node: NodeRecord) -> bool:
+    return any(taint.key == DISRUPTED_TAINT and not is_gate(taint) for taint in node.taints)

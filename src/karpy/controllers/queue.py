@@ -1,18 +1,18 @@
-"""A work queue: one worker per key at a time, with exponential backoff after failures."""
+"""Work of controllers: a queue with one worker per key and backoff, and periodic rounds."""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from karpy.barriers import Barrier
-from karpy.errors import Bug, KarpyError, LimitPassed
+from karpy.errors import KarpyError, LimitPassed
 from karpy.model.backoff import Backoff
 from karpy.ports.observers import Observer, ReconcileResult
 
 _KEYS_MAX: Final = 2_000_000
-
 Work = Callable[[str], Awaitable[float | None]]
 """Reconciles one object; returns after how many seconds to reconcile it again."""
 OnFailure = Callable[[str, KarpyError], None]
@@ -180,9 +180,7 @@ class WorkQueue:
             self.done(key)
 
     def _fail(self, key: str, on_failure: OnFailure, error: KarpyError) -> None:
-        self._observer.finish(
-            key, ReconcileResult.BUG if isinstance(error, Bug) else ReconcileResult.ERROR
-        )
+        self._observer.finish(key, ReconcileResult.of(error))
         self.retry(key)
         on_failure(key, error)
 
@@ -193,3 +191,33 @@ class WorkQueue:
     def _check_room(self) -> None:
         if len(self._waiting) + len(self._timers) >= self._keys_max:
             raise LimitPassed(what=f"{self._keys_max} keys wait in a queue to be worked on")
+
+
+async def every(
+    period: timedelta,
+    work: Callable[[], Awaitable[None]],
+    on_failure: OnFailure,
+    *,
+    often: tuple[int, timedelta] = (0, timedelta()),
+    observer: Observer = UNOBSERVED,
+) -> None:
+    """Do some work now and then, until cancelled; `often` is for the first rounds that succeed."""
+    count, short = often
+    observer.employ(1)
+    while True:
+        failed: list[KarpyError] = []
+        observer.take("")
+        with Barrier(failed.append):
+            await work()
+        for each in failed:
+            observer.finish("", ReconcileResult.of(each))
+            on_failure("", each)
+        if not failed:
+            observer.finish("", ReconcileResult.AGAIN)
+        count -= not failed
+        await asyncio.sleep((short if count > 0 else period).total_seconds())
+
+
+def quiet(on_failure: OnFailure, key: str) -> Barrier:
+    """Return what keeps a failure with one object from the others."""
+    return Barrier(partial(on_failure, key))

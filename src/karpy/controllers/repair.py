@@ -14,11 +14,9 @@ from karpy.core.disruption.decide import repair_at_once, verdict_of_legacy_repai
 from karpy.core.lifecycle.repair import find_unhealthy_condition
 from karpy.core.lifecycle.termination import claim_of
 from karpy.model.labels import NODE_POOL
-from karpy.model.nodes import join_node
-from karpy.model.questions import LegacyRepairQuestion
+from karpy.model.nodes import RepairPolicy, RepairRules, join_node
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.repairs import RepairPolicy, RepairRules
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import LegacyRepairQuestion, Snapshot
 from karpy.ports.records import Kept
 
 WORKERS: Final = 10

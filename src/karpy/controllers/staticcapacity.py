@@ -9,12 +9,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from karpy.codec.crds import read_pool
-from karpy.controllers.context import ControllerContext, read, seconds
-from karpy.controllers.offloading import decide_aside
+from karpy.controllers.context import ControllerContext, decide_aside, read, seconds
 from karpy.controllers.queue import WorkQueue
+from karpy.core.announcements import created_count, created_remark
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.nodepool.staticcapacity import count_claims, shortage, surplus
-from karpy.core.remarks import created_count, created_remark
 from karpy.core.staticpools import adjust, verdict_of_adjustment
 from karpy.errors import ClusterError, NotFound
 from karpy.model.backoff import Backoff
@@ -22,9 +21,8 @@ from karpy.model.conditions import READY
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
 from karpy.model.nodes import Node
 from karpy.model.pools import Headcount
-from karpy.model.questions import FillUpQuestion, PoolQuestion, ThinOutQuestion
 from karpy.model.records import ClaimRecord, PoolRecord
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import FillUpQuestion, PoolQuestion, Snapshot, ThinOutQuestion
 from karpy.model.verdicts import Launch, PoolVerdict
 from karpy.ports.cluster import Cluster
 from karpy.ports.records import Kept
@@ -43,12 +41,12 @@ Disrupting = Callable[[], Collection[str]]
 
 
 class _Memory(Struct):
-    """What is known of a pool before any watch tells it."""
+    """What is known of a pool before a watch shows it."""
 
     made: dict[str, datetime] = field(default_factory=dict)
-    """When claims were made of which no watch has told yet."""
-    doomed: set[str] = field(default_factory=set)
-    """Claims that were deleted, of which no watch has told that yet."""
+    """When claims were made that no watch has shown yet."""
+    deleted: set[str] = field(default_factory=set)
+    """Claims that were deleted, before a watch has shown it."""
     backoff: Backoff = field(default_factory=lambda: Backoff(_FIRST_PAUSE, _LONGEST_PAUSE))
     not_before: datetime | None = None
     """When to make claims again, after some that got no machine."""
@@ -167,7 +165,7 @@ class StaticCapacityController:
         return count_claims(pool.name, self._claims_of(pool), self._going(memory))
 
     def _going(self, memory: _Memory) -> set[str]:
-        return {*self._disrupting(), *memory.doomed}
+        return {*self._disrupting(), *memory.deleted}
 
     def _claims_of(self, pool: PoolRecord) -> list[ClaimRecord]:
         return [
@@ -189,16 +187,16 @@ class StaticCapacityController:
         return None
 
     async def _delete(self, name: str, memory: _Memory) -> ClusterError | None:
-        memory.doomed.add(name)
+        memory.deleted.add(name)
         try:
             is_deleted = await self._context.writer.carry_out(
                 _DELETED, claim=self._context.claim(name)
             )
         except ClusterError as error:
-            memory.doomed.discard(name)
+            memory.deleted.discard(name)
             return error
         if not is_deleted or self._context.claim(name) is None:
-            memory.doomed.discard(name)
+            memory.deleted.discard(name)
         return None
 
     async def _settle(self, memory: _Memory) -> None:
@@ -229,9 +227,9 @@ class StaticCapacityController:
             if is_launched:
                 memory.backoff.reset()
         elif _is_staying(before):
-            if not is_launched and key not in memory.doomed:
+            if not is_launched and key not in memory.deleted:
                 self._pause(memory)
-            memory.doomed.discard(key)
+            memory.deleted.discard(key)
         if before is None or after is None or _is_staying(before) != _is_staying(after):
             self._queue.add(told.record.pool)
 

@@ -37,7 +37,7 @@ async def write_status(
 
 
 class Telling(Protocol):
-    """Where it is told what happened: metrics and logs."""
+    """Reports what happened to metrics and logs."""
 
     def count(self, count: Count) -> None:
         """Count something that happened."""
@@ -76,7 +76,7 @@ class Writer:
     sees what they did. What is gone already needs nothing, but nothing is said of it on a claim,
     either. All else is raised.
 
-    Several controllers look after one object. They write one after the other, and who is late
+    Several controllers look after one object. They write one after the other, and the late one
     notices before asking the API server: a refused write costs as much as a good one.
     """
 

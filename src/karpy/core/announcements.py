@@ -1,16 +1,25 @@
-"""What a verdict says to people: events on pods and NodePools, and why pods stay pending."""
+"""What a verdict says to people: events on pods and NodePools, lines in the log."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import islice
 from typing import Final
 
-from karpy.core.lifecycle.changes import Remark
+from karpy.core.lifecycle.changes import Count, Remark
+from karpy.core.lifecycle.launch import resource_text
 from karpy.model.kinds import NODE_POOL, POD
 from karpy.model.notices import Notice, Subject
 from karpy.model.pods import Pod
-from karpy.model.refusals import Constraint, PoolRefusal, Reason, Refusal
-from karpy.model.verdicts import Nomination, Verdict
+from karpy.model.verdicts import (
+    Constraint,
+    Launch,
+    Nomination,
+    PoolRefusal,
+    Reason,
+    Refusal,
+    Verdict,
+)
 
 _FIVE_MINUTES: Final = 300.0
 _QUIET: Final = frozenset(
@@ -36,6 +45,7 @@ _PASSING: Final = frozenset(
 )
 """Reasons that are no news for the log: the pod has a place, or is not to have one."""
 _POOLS_NAMED_MAX: Final = 3
+_NAMED_MAX: Final = 5
 _REASONS_NAMED_MAX: Final = 3
 
 
@@ -166,3 +176,57 @@ def _nominated(keys: tuple[str, ...], where: str, pods: Mapping[str, Pod]) -> It
 # do not exist; Karpy emits none.
 def _existing(keys: tuple[str, ...], pods: Mapping[str, Pod]) -> Iterator[str]:
     return (key for key in keys if key not in pods or not pods[key].is_virtual)
+
+
+def decision_remarks(verdict: Verdict, duration: timedelta) -> tuple[Remark, ...]:
+    """Say what was found and what is planned; nothing if nothing is."""
+    if not verdict.launches:
+        return ()
+    placed = [key for launch in verdict.launches for key in launch.pods]
+    found = Remark(
+        "found provisionable pod(s)",
+        {"Pods": listed(placed), "duration": f"{duration.total_seconds():.6f}s"},
+    )
+    computed = Remark(
+        "computed new nodeclaim(s) to fit pod(s)",
+        {"nodeclaims": str(len(verdict.launches)), "pods": str(len(placed))},
+    )
+    waiting = [key for each in verdict.nominations for key in each.pods]
+    if not waiting:
+        return found, computed
+    fits = Remark(
+        "computed unready node(s) will fit pod(s)",
+        {"nodes": str(len(verdict.nominations)), "pods": str(len(waiting))},
+    )
+    return found, computed, fits
+
+
+def created_remark(launch: Launch, claim: str) -> Remark:
+    """Say that the NodeClaim of a launch is there."""
+    return Remark(
+        "created nodeclaim",
+        {
+            "NodePool": launch.pool,
+            "NodeClaim": claim,
+            "requests": resource_text(launch.resources),
+            "instance-types": listed([each.instance_type for each in launch.options]),
+        },
+    )
+
+
+def created_count(launch: Launch, reason: str = "provisioned") -> Count:
+    """Count the NodeClaim of a launch."""
+    labels = {
+        "reason": reason,
+        "nodepool": launch.pool,
+        "min_values_relaxed": str(launch.is_min_values_relaxed).lower(),
+    }
+    return Count("nodeclaims_created_total", labels)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Name the first few, and how many more there are."""
+    first: Iterable[str] = names[:_NAMED_MAX]
+    more = len(names) - _NAMED_MAX
+    text = ", ".join(first)
+    return f"{text} and {more} other(s)" if more > 0 else text

@@ -12,9 +12,8 @@ from karpy.model.buffers import BufferRecord, PodSource
 from karpy.model.conditions import FALSE, TRUE, Condition
 from karpy.model.kinds import DEPLOYMENT, POD_TEMPLATE, REPLICA_SET, STATEFUL_SET
 from karpy.model.pods import Pod
-from karpy.model.refusals import Refusal
 from karpy.model.resources import Resources
-from karpy.model.verdicts import Launch, Nomination, Verdict
+from karpy.model.verdicts import Launch, Nomination, Refusal, Verdict
 
 PERIOD: Final = timedelta(seconds=30)
 READY_FOR_PROVISIONING: Final = "ReadyForProvisioning"

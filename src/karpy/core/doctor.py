@@ -87,6 +87,9 @@ class Holder(Struct, frozen=True):
         return self.age_seconds <= _RENEWED_LATELY
 
 
+HANDLER: Final = "Node Termination Handler"
+
+
 class Other(Struct, frozen=True):
     """A program that drains or starts nodes, too."""
 
@@ -277,7 +280,7 @@ def _clock(facts: Facts) -> Judgement:
 
 def _definitions(facts: Facts) -> Iterator[Judgement]:
     check = "definitions"
-    hint = "helm upgrade karpenter-crd, or: karpy crds | kubectl apply --server-side -f -"
+    hint = "upgrade karpenter-crd by Helm, or run: karpy crds | kubectl apply --server-side -f -"
     gone = [each.name for each in facts.definitions if not each.is_there]
     old = [each.name for each in facts.definitions if each.is_there and not each.is_served]
     lacking = {each.name: each.missing for each in facts.definitions if each.missing}
@@ -299,7 +302,7 @@ def _rights(facts: Facts) -> Judgement:
         return _yellow(check, f"of {facts.account_name} could not be asked about", hint)
     if facts.denied:
         text = f"{facts.account_name} lacks {len(facts.denied)}"
-        hint = "helm upgrade karpenter, or: kubectl apply -f deploy/rbac.yaml"
+        hint = "upgrade karpenter by Helm, or run: kubectl apply -f deploy/rbac.yaml"
         return _red(check, text, hint, list(map(str, facts.denied)))
     return _green(check, f"{facts.account_name} may do all it needs to")
 
@@ -335,7 +338,12 @@ def _others(facts: Facts) -> Iterator[Judgement]:
         hint = "remove it: each message of the queue reaches one of the two alone"
         text = f"take messages from the same queue `{facts.queue}`"
         yield _red(check, text, hint, [f"{each.program}, {each.where}" for each in sharing])
-    rest = [each for each in facts.others if each not in sharing]
+    handlers = [each for each in facts.others if each.program == HANDLER and each not in sharing]
+    if handlers:
+        hint = "remove it once Karpy has an interruption queue: both would drain the same nodes"
+        shown = [f"{each.program}, {each.where}" for each in handlers]
+        yield _yellow(check, "drain nodes", hint, shown)
+    rest = [each for each in facts.others if each.program != HANDLER]
     if rest:
         hint = "scale it to 0 once its nodes have moved: both would start nodes for the same pods"
         yield _yellow(check, "run", hint, [f"{each.program}, {each.where}" for each in rest])
@@ -441,7 +449,7 @@ def _cloud(facts: Facts) -> Iterator[Judgement]:
     check = "AWS queue"
     if cloud.queue and cloud.is_queue_there:
         yield _green(check, cloud.queue)
-    elif not cloud.queue:
+    elif cloud.identity and not cloud.queue:
         hint = "set settings.interruptionQueue: spot machines end with two minutes of notice"
         yield _yellow(check, "none is set, and interruptions come as a surprise", hint)
 

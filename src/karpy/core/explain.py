@@ -13,10 +13,19 @@ from msgspec import Struct
 from karpy.model.constraints import NodeTerm
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, NODE, Pod, PodRules
-from karpy.model.refusals import Constraint, Exclusion, NearMiss, PoolRefusal, Reason, Refusal
 from karpy.model.resources import PODS, format_quantity
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Nomination, Verdict
+from karpy.model.verdicts import (
+    Constraint,
+    Exclusion,
+    Launch,
+    NearMiss,
+    Nomination,
+    PoolRefusal,
+    Reason,
+    Refusal,
+    Verdict,
+)
 
 GROUPS_MAX: Final = 4
 

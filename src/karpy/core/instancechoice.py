@@ -1,13 +1,15 @@
-"""Which instance types meet a wish, cheapest first, and the requirements that say the same."""
+"""Which instance types meet criteria, cheapest first, and the requirements that say the same."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from karpy.model.ec2labels import (
+from karpy.model.ec2 import (
+    AMD_GPU,
     AUTO_MODE_DOMAIN,
     EC2_DOMAIN,
+    GAUDI,
     INSTANCE_CATEGORY,
     INSTANCE_CPU,
     INSTANCE_FAMILY,
@@ -15,8 +17,8 @@ from karpy.model.ec2labels import (
     INSTANCE_GPU_COUNT,
     INSTANCE_GPU_NAME,
     INSTANCE_MEMORY,
+    NVIDIA_GPU,
 )
-from karpy.model.ec2types import AMD_GPU, GAUDI, NVIDIA_GPU
 from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpy.model.requirements import (
@@ -55,7 +57,7 @@ class Span(Struct, frozen=True):
         return self.least is None and self.most is None
 
 
-class Wish(Struct, frozen=True):
+class Criteria(Struct, frozen=True):
     """What instance types shall be like; what is empty does not matter."""
 
     vcpus: Span = Span()
@@ -78,11 +80,11 @@ class Wish(Struct, frozen=True):
 
 
 class Choice(Struct, frozen=True):
-    """An instance type that meets a wish, and where it can be had."""
+    """An instance type that meets criteria, and where it can be had."""
 
     type: InstanceType
     offerings: tuple[Offering, ...]
-    """Those that meet the wish, too."""
+    """Those that meet the criteria, too."""
 
     @property
     def price(self) -> int:
@@ -115,18 +117,18 @@ class Choice(Struct, frozen=True):
         return _only(self.type.requirements.get(ARCH))
 
 
-def choose(types: Iterable[InstanceType], wish: Wish) -> list[Choice]:
-    """Return types that meet a wish, with the offerings that do; cheapest first, then by name."""
+def choose(types: Iterable[InstanceType], criteria: Criteria) -> list[Choice]:
+    """Return types that meet criteria, with the offerings that do; cheapest first, then by name."""
     choices = [
         Choice(each, offerings)
         for each in types
-        if _is_wished(each, wish) and (offerings := tuple(_offerings(each, wish)))
+        if _is_chosen(each, criteria) and (offerings := tuple(_offerings(each, criteria)))
     ]
     return sorted(choices, key=lambda each: (each.price, each.type.name))
 
 
 def requirements_of(
-    wish: Wish, choices: Sequence[Choice], *, is_cut: bool = False
+    criteria: Criteria, choices: Sequence[Choice], *, is_cut: bool = False
 ) -> list[Requirement]:
     """
     Return requirements of a NodePool that leave the types chosen.
@@ -135,16 +137,16 @@ def requirements_of(
     GPUs may be there or not, or that only the cheapest were chosen (`is_cut`): the types are named
     then.
     """
-    found = [each for _, each in sorted(wish.pool.items())]
+    found = [each for _, each in sorted(criteria.pool.items())]
     domain = next((each for each in _DOMAINS if _has_labels(choices, each)), "")
-    if domain and not is_cut and _is_said_by_labels(wish):
-        found += _of_labels(wish, domain)
+    if domain and not is_cut and _is_said_by_labels(criteria):
+        found += _of_labels(criteria, domain)
     else:
         found.append(one_of(INSTANCE_TYPE, *(each.type.name for each in choices)))
     for key, values in (
-        (ARCH, wish.architectures),
-        (ZONE, wish.zones),
-        (CAPACITY_TYPE, wish.capacity_types),
+        (ARCH, criteria.architectures),
+        (ZONE, criteria.zones),
+        (CAPACITY_TYPE, criteria.capacity_types),
     ):
         if values:
             found.append(one_of(key, *values))
@@ -157,62 +159,64 @@ def label(kind: InstanceType, name: str) -> str:
     return next((each for each in found if each), "")
 
 
-def _is_wished(kind: InstanceType, wish: Wish) -> bool:
-    if why_disjoint(kind.requirements, wish.pool) or why_disjoint(kind.requirements, wish.labels):
+def _is_chosen(kind: InstanceType, criteria: Criteria) -> bool:
+    if why_disjoint(kind.requirements, criteria.pool) or why_disjoint(
+        kind.requirements, criteria.labels
+    ):
         return False
     architecture = _only(kind.requirements.get(ARCH))
     category = label(kind, INSTANCE_CATEGORY)
     return (
-        kind.capacity[CPU] // _MILLI in wish.vcpus
-        and _memory_mib(kind) in wish.memory_mib
-        and _has_gpus(kind, wish.gpus)
-        and _is_number_in(label(kind, INSTANCE_GENERATION), wish.generation)
-        and _is_among(architecture, wish.architectures)
-        and _is_among(category, wish.categories)
-        and _is_among(label(kind, INSTANCE_FAMILY), wish.families)
-        and _is_among(label(kind, INSTANCE_GPU_NAME), wish.gpu_names)
-        and (wish.is_burstable is None or wish.is_burstable == (category == _BURSTABLE))
+        kind.capacity[CPU] // _MILLI in criteria.vcpus
+        and _memory_mib(kind) in criteria.memory_mib
+        and _has_gpus(kind, criteria.gpus)
+        and _is_number_in(label(kind, INSTANCE_GENERATION), criteria.generation)
+        and _is_among(architecture, criteria.architectures)
+        and _is_among(category, criteria.categories)
+        and _is_among(label(kind, INSTANCE_FAMILY), criteria.families)
+        and _is_among(label(kind, INSTANCE_GPU_NAME), criteria.gpu_names)
+        and (criteria.is_burstable is None or criteria.is_burstable == (category == _BURSTABLE))
     )
 
 
-def _offerings(kind: InstanceType, wish: Wish) -> Iterator[Offering]:
+def _offerings(kind: InstanceType, criteria: Criteria) -> Iterator[Offering]:
     for each in kind.offerings:
         if (
             each.is_launchable
-            and (wish.price_max is None or each.price <= wish.price_max)
-            and _is_among(each.zone, wish.zones)
-            and _is_among(each.capacity_type, wish.capacity_types)
-            and why_disjoint(each.requirements, wish.pool) is None
+            and (criteria.price_max is None or each.price <= criteria.price_max)
+            and _is_among(each.zone, criteria.zones)
+            and _is_among(each.capacity_type, criteria.capacity_types)
+            and why_disjoint(each.requirements, criteria.pool) is None
         ):
             yield each
 
 
-def _is_said_by_labels(wish: Wish) -> bool:
-    may_lack_gpus = not wish.gpus.is_open and wish.gpus.most != 0 and 0 in wish.gpus
-    return wish.price_max is None and not may_lack_gpus
+def _is_said_by_labels(criteria: Criteria) -> bool:
+    may_lack_gpus = not criteria.gpus.is_open and criteria.gpus.most != 0 and 0 in criteria.gpus
+    return criteria.price_max is None and not may_lack_gpus
 
 
-def _of_labels(wish: Wish, domain: str) -> Iterator[Requirement]:
+def _of_labels(criteria: Criteria, domain: str) -> Iterator[Requirement]:
     for name, span in (
-        (INSTANCE_CPU, wish.vcpus),
-        (INSTANCE_MEMORY, wish.memory_mib),
-        (INSTANCE_GENERATION, wish.generation),
+        (INSTANCE_CPU, criteria.vcpus),
+        (INSTANCE_MEMORY, criteria.memory_mib),
+        (INSTANCE_GENERATION, criteria.generation),
     ):
         if not span.is_open:
             yield _within(domain + name, span)
-    if wish.gpus.most == 0:
+    if criteria.gpus.most == 0:
         yield require(domain + INSTANCE_GPU_COUNT, Operator.DOES_NOT_EXIST)
-    elif not wish.gpus.is_open:
-        yield _within(domain + INSTANCE_GPU_COUNT, wish.gpus)
+    elif not criteria.gpus.is_open:
+        yield _within(domain + INSTANCE_GPU_COUNT, criteria.gpus)
     for name, values in (
-        (INSTANCE_CATEGORY, wish.categories),
-        (INSTANCE_FAMILY, wish.families),
-        (INSTANCE_GPU_NAME, wish.gpu_names),
+        (INSTANCE_CATEGORY, criteria.categories),
+        (INSTANCE_FAMILY, criteria.families),
+        (INSTANCE_GPU_NAME, criteria.gpu_names),
     ):
         if values:
             yield one_of(domain + name, *values)
-    if wish.is_burstable is not None:
-        operator = Operator.IN if wish.is_burstable else Operator.NOT_IN
+    if criteria.is_burstable is not None:
+        operator = Operator.IN if criteria.is_burstable else Operator.NOT_IN
         yield require(domain + INSTANCE_CATEGORY, operator, [_BURSTABLE])
 
 

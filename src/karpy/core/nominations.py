@@ -31,8 +31,19 @@ def with_untried(snapshot: Snapshot) -> Snapshot:
         return snapshot
     if not any(pod.is_provisionable for pod in waiting):
         return snapshot
-    riding = {id(pod): replace(pod, is_unschedulable=True) for pod in waiting if _rides(pod)}
-    return replace(snapshot, pods=exchange(snapshot.pods, riding))
+    return with_all_untried(snapshot)
+
+
+# Differs: a pod of a drained node that was created a moment ago: Karpenter does not count it until
+# kube-scheduler has tried it, and gives its room to pods of the next node; Karpy counts it at once.
+def with_all_untried(snapshot: Snapshot) -> Snapshot:
+    """Count untried pods as pending."""
+    riding = {
+        id(pod): replace(pod, is_unschedulable=True)
+        for pod in uncounted(snapshot.pods)
+        if _rides(pod)
+    }
+    return replace(snapshot, pods=exchange(snapshot.pods, riding)) if riding else snapshot
 
 
 def _rides(pod: Pod) -> bool:
@@ -110,7 +121,7 @@ def _take(room: dict[str, int], requests: Resources) -> None:
 
 
 PATIENCE: Final = timedelta(seconds=30)
-"""Within that kube-scheduler has tried a pod on the node that it was told, or given that up."""
+"""Within that kube-scheduler has tried a pod on its nominated node, or given that up."""
 _SEVERAL: Final = 2
 NOMINATED_MAX: Final = 3000
 """A client with the usual 200 requests per second takes 14 seconds for so many."""

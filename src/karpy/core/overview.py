@@ -15,10 +15,9 @@ from karpy.core.lifecycle.conditions import DISRUPTION_REASON, DRIFTED, INITIALI
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
-from karpy.model.refusals import NodeReason, NodeRefusal, Refusal
 from karpy.model.resources import CPU, MEMORY, Resources, add
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Verdict
+from karpy.model.verdicts import Launch, NodeReason, NodeRefusal, Refusal, Verdict
 
 _CAPACITY_LABELS: Final[Mapping[str, Mapping[str, str]]] = {
     "eks.amazonaws.com/capacityType": {"SPOT": SPOT, "ON_DEMAND": ON_DEMAND},
@@ -218,7 +217,7 @@ def _state_of(node: Node) -> NodeState:
 
 
 def _end_of(node: Node) -> tuple[datetime | None, str]:
-    """Return since when a node is on its way out, and why."""
+    """Return since when a node is being deleted, and why."""
     claim, record = node.claim_record, node.node_record
     said = None if claim is None else claim.conditions.get(DISRUPTION_REASON)
     reason = said.reason if said is not None and said.is_true else ""

@@ -15,9 +15,8 @@ from karpy.core.nodepool.staticcapacity import (
 )
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
-from karpy.model.questions import FillUpQuestion, PoolQuestion, ThinOutQuestion
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.verdicts import Launch, PoolVerdict
+from karpy.model.snapshot import FillUpQuestion, PoolQuestion, ThinOutQuestion
+from karpy.model.verdicts import Launch, NodeReason, NodeRefusal, PoolVerdict
 
 
 def decide_pool(question: PoolQuestion) -> PoolVerdict:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 Dice = Callable[[], float]
-"""Gives a number from 0 to 1; spreads out those who would all ask at the same moment."""
+"""Gives a number from 0 to 1; spreads out requests that would all come at the same moment."""
 
 
 class Backoff:

@@ -6,10 +6,9 @@ from enum import Enum
 from msgspec import Struct
 
 from karpy.model.instances import MICROS_PER_DOLLAR
+from karpy.model.nodes import RepairAction
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeRefusal
-from karpy.model.repairs import RepairAction
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import Launch, NodeRefusal
 
 
 class Stage(Enum):

@@ -115,7 +115,7 @@ class LabelSelector(Struct, frozen=True, gc=False):
 
 
 class WhenUnsatisfiable(Enum):
-    """Whether a spread constraint is a rule or a wish."""
+    """Whether a spread constraint is required or preferred."""
 
     DO_NOT_SCHEDULE = "DoNotSchedule"
     SCHEDULE_ANYWAY = "ScheduleAnyway"

@@ -43,6 +43,8 @@ ON_DEMAND: Final = "on-demand"
 RESERVED: Final = "reserved"
 SPOT: Final = "spot"
 CAPACITY_TYPES: Final = frozenset({ON_DEMAND, RESERVED, SPOT})
+LAUNCH_ORDER: Final = (RESERVED, SPOT, ON_DEMAND)
+"""An instance type is launched with the first of these that it is sold with."""
 
 WELL_KNOWN: Final = frozenset(
     {NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, WINDOWS_BUILD}

@@ -1,7 +1,8 @@
-"""A node as the autoscaler sees it: the Node, the NodeClaim behind it, or both joined."""
+"""A node as the autoscaler sees it, and when a cloud calls it broken."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import Enum
 from typing import Final
 
 from msgspec import Struct
@@ -75,6 +76,11 @@ class Node(Struct, frozen=True, gc=False):
     def pool(self) -> str:
         """Name of the NodePool, or empty."""
         return self.labels.get(NODE_POOL, "")
+
+    @property
+    def has_machine(self) -> bool:
+        """Whether the resources of its machine are known."""
+        return any(resource != NODES for resource in self.capacity)
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -151,7 +157,7 @@ def join_node(
         name=name,
         labels=labels,
         taints=taints,
-        capacity={**_reported("capacity", node, None if is_initialized else claim), NODES: 1},
+        capacity={**_capacity(node, None if is_initialized else claim), NODES: 1},
         allocatable=_reported("allocatable", node, None if is_initialized else claim),
         is_initialized=is_initialized,
         claim=claim.name if claim else "",
@@ -176,6 +182,13 @@ def _goes_by_itself(taint: Taint, startup: set[tuple[str, str]]) -> bool:
     return taint.key.startswith(_EPHEMERAL_PREFIX)
 
 
+def _capacity(node: NodeRecord | None, claim: ClaimRecord | None) -> dict[str, int]:
+    if node is None and claim is not None and not claim.provider_id:
+        # The machine is not known yet. Limits count what it is to hold at least.
+        return {**claim.requests, **claim.capacity}
+    return _reported("capacity", node, claim)
+
+
 def _reported(field: str, node: NodeRecord | None, claim: ClaimRecord | None) -> dict[str, int]:
     amounts: dict[str, int] = {}
     if node is not None:
@@ -186,3 +199,34 @@ def _reported(field: str, node: NodeRecord | None, claim: ClaimRecord | None) ->
             if not amounts.get(name):
                 amounts[name] = amount
     return amounts
+
+
+class RepairAction(Enum):
+    """What mends a node; the later one disrupts more."""
+
+    REBOOT = "RebootNode"
+    REPLACE = "ReplaceNode"
+
+
+class RepairPolicy(Struct, frozen=True, gc=False):
+    """A condition of a node that is not put up with for ever."""
+
+    condition: str
+    """Type of the node's condition."""
+    status: str
+    toleration: timedelta
+    """For how long it is put up with."""
+    reason_pattern: str = ""
+    """A regular expression that the condition's reason contains; empty matches any."""
+    action: RepairAction = RepairAction.REPLACE
+    priority: int = 0
+    grace_period: timedelta | None = None
+    """Bounds the drain; None leaves that to the claim."""
+
+
+class RepairRules(Struct, frozen=True, gc=False):
+    """When nodes are broken, and which were rebooted lately; without policies none is repaired."""
+
+    policies: tuple[RepairPolicy, ...] = ()
+    reboots: Mapping[str, tuple[datetime, ...]] = {}
+    """When nodes were rebooted, by the UID of their NodeClaim."""

@@ -1,4 +1,4 @@
-"""What people are told about objects."""
+"""Notices: what events say to people about objects."""
 
 from typing import Final
 

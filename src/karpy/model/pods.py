@@ -1,8 +1,8 @@
-"""What a decision needs to know of a pod."""
+"""What a decision needs to know of a pod, and of the DaemonSets that take room on a new node."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +30,8 @@ DEFAULT_GRACE: Final = timedelta(seconds=30)
 _STUCK_AFTER: Final = timedelta(minutes=1)
 _DISRUPTED: Final = Taint(DISRUPTED_TAINT, NO_SCHEDULE)
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - what Kubernetes means by an absent host address
+DaemonKey: TypeAlias = tuple[str, str]
+"""The namespace of a DaemonSet and its UID."""
 
 
 class HostPort(Struct, frozen=True, gc=False):
@@ -321,3 +323,30 @@ class DisruptionBudget(Struct, frozen=True, gc=False):
         if self.selector is None or self.namespace != pod.namespace:
             return False
         return LabelSelector(self.selector).selects(pod.labels)
+
+
+def daemon_set_of(pod: Pod) -> DaemonKey | None:
+    """Return the DaemonSet that controls a pod."""
+    for owner in pod.owners:
+        if owner.is_controller and (owner.api_version, owner.kind) == DAEMON_SET:
+            return pod.namespace, owner.uid
+    return None
+
+
+def precedence(pod: Pod) -> tuple[bool, datetime, str]:
+    """Rank the pods of a DaemonSet: of those that run the newest counts, else the newest."""
+    # Differs: what a DaemonSet requests on new nodes: Karpenter reads its newest pod, running or
+    # not; Karpy prefers pods that run, because the right to create pods is enough to create one
+    # that names the DaemonSet as its owner and asks for more than any node has.
+    return pod.phase == "Running", pod.created, pod.name
+
+
+def as_it_runs(daemon: DaemonSet, pod: Pod | None) -> DaemonSet:
+    """Return a DaemonSet whose pods ask for what a pod of it asks for; None changes nothing."""
+    if pod is None:
+        return daemon
+    # The affinity of a pod names the node that it was made for, in place of what the template says.
+    terms = daemon.pod.rules.required_node_terms
+    rules = replace(pod.rules, required_node_terms=terms)
+    made = replace(daemon.pod, requests=pod.requests, limits=pod.limits, rules=rules)
+    return replace(daemon, pod=made)

@@ -41,7 +41,7 @@ class Owner(Struct, frozen=True, gc=False):
 
 
 class Identity(Struct, frozen=True, gc=False):
-    """What every object has: who it is, what is written on it, and whether it is going."""
+    """What every object has: its identity, its metadata, and whether it is being deleted."""
 
     name: str
     uid: str = ""

@@ -1,10 +1,19 @@
-"""Operator settings that decisions depend on, as one value."""
+"""Settings of the operator: those that decisions read, and all that flags and environment say."""
 
+from collections.abc import Mapping
+from datetime import timedelta
 from enum import Enum
+from typing import Any, Final
 
 from msgspec import Struct
 
 from karpy.model.constraints import SpreadConstraint
+
+CPU_REQUESTS: Final = 1000
+_MILLIS_PER_CORE: Final = 1000
+_CORES_MAX: Final = 60
+"""From so many cores on there are no more workers."""
+_MEBIBYTE: Final = 1024**2
 
 
 class PreferencePolicy(Enum):
@@ -58,3 +67,111 @@ class Settings(Struct, frozen=True, gc=False):
     terminate_first_repair: bool = False
     manages_deletion_cost: bool = False
     """Whether Karpy writes `pod-deletion-cost` itself, so that it is not what a user asks for."""
+
+
+class LogLevel(Enum):
+    """From which weight on a line is written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    ERROR = "error"
+
+
+class LogFormat(Enum):
+    """How a line is written."""
+
+    JSON = "json"
+    """For machines, as Karpenter writes it."""
+    CONSOLE = "console"
+    """For people."""
+
+
+class Gates(Struct, frozen=True, gc=False, kw_only=True):
+    """Features that can be switched; each is known by its name in CamelCase."""
+
+    node_repair: bool = False
+    reserved_capacity: bool = True
+    spot_to_spot_consolidation: bool = False
+    node_overlay: bool = False
+    static_capacity: bool = False
+    capacity_buffer: bool = False
+    terminate_first_drift: bool = False
+    terminate_first_repair: bool = False
+    pod_deletion_cost_management: bool = False
+
+
+class Options(Struct, frozen=True, gc=False, kw_only=True):
+    """What the flags and the environment of `karpy run` say."""
+
+    kubeconfig: str = ""
+    """Empty means the usual places, then the pod's own account."""
+    context: str = ""
+    provider: str = "kwok"
+    """The cloud to work with."""
+    cloud: Mapping[str, Any] = {}
+    """What the flags of the provider say, by field."""
+    service: str = ""
+    metrics_port: int = 8080
+    health_port: int = 8081
+    bind_address: str = ""
+    """Where both are served; empty means all addresses."""
+    profiling_port: int = 6060
+    kube_qps: int = 200
+    kube_burst: int = 300
+    has_profiling: bool = False
+    has_warmup: bool = False
+    """Has no effect: watches are always started before the lease is won."""
+    has_leader_election: bool = True
+    has_cluster_metrics: bool = True
+    """Whether there are metrics for each pod, node and NodePool."""
+    lease_name: str = "karpenter-leader-election"
+    lease_namespace: str = ""
+    """Empty means the pod's own."""
+    memory_limit_bytes: int = -1
+    cpu_requests_milli: int = CPU_REQUESTS
+    log_level: LogLevel = LogLevel.INFO
+    log_format: LogFormat = LogFormat.JSON
+    log_outputs: tuple[str, ...] = ("stdout",)
+    log_error_outputs: tuple[str, ...] = ("stderr",)
+    batch_max: timedelta = timedelta(seconds=10)
+    batch_idle: timedelta = timedelta(seconds=1)
+    decision_timeout: timedelta = timedelta(seconds=60)
+    """After that a decision about pending pods gives what it has; Karpenter's minute."""
+    preference_policy: PreferencePolicy = PreferencePolicy.RESPECT
+    min_values_policy: MinValuesPolicy = MinValuesPolicy.STRICT
+    ignore_device_claims: bool = True
+    has_legacy_repair: bool = False
+    gates: Gates = Gates()
+    default_spreads: tuple[SpreadConstraint, ...] = ()
+    instance_types_file: str = ""
+    """What KWOK sells; empty means its 144 types."""
+    packing: Packing = Packing.CHEAPEST
+    """Not Karpenter's: other orders of placing pods often leave less room unused."""
+    nominate_pods: PodNomination = PodNomination.ALWAYS
+    """Not Karpenter's: pods that know the node made for them do not take the room of others."""
+    journal: str = ""
+    """The folder that decisions are recorded in; empty means that they are not."""
+    journal_file_bytes: int = 64 * _MEBIBYTE
+    journal_files: int = 8
+
+    def settings(self) -> Settings:
+        """Return what decisions depend on."""
+        return Settings(
+            preference_policy=self.preference_policy,
+            min_values_policy=self.min_values_policy,
+            reserved_capacity=self.gates.reserved_capacity,
+            node_overlay=self.gates.node_overlay,
+            ignore_device_claims=self.ignore_device_claims,
+            default_spreads=self.default_spreads,
+            packing=self.packing,
+            spot_to_spot_consolidation=self.gates.spot_to_spot_consolidation,
+            terminate_first_drift=self.gates.terminate_first_drift,
+            terminate_first_repair=self.gates.terminate_first_repair,
+            manages_deletion_cost=self.gates.pod_deletion_cost_management,
+        )
+
+    def workers(self, least: int, most: int) -> int:
+        """Say how many workers a controller gets: more with more CPU, as Karpenter has it."""
+        cores = -(-self.cpu_requests_milli // _MILLIS_PER_CORE)
+        more = int((most - least) / (_CORES_MAX - 1) * (cores - 1))
+        return min(max(least + more, least), most)

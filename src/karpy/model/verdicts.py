@@ -1,10 +1,198 @@
-"""What a decision says: what to do, and why not for everything left alone."""
+"""
+What a decision says: what to do, and why not for everything left alone.
+
+Every no has a reason: the member name is the interface, which JSON, events and metrics carry; the
+value is the sentence people read.
+"""
+
+from datetime import datetime
+from enum import Enum
+from fractions import Fraction
 
 from msgspec import Struct
 
-from karpy.model.refusals import Exclusion, NodeRefusal, Refusal
 from karpy.model.requirements import Requirements
 from karpy.model.resources import Resources
+
+
+class Reason(Enum):
+    """Why a pod was left alone."""
+
+    NOT_YET_UNSCHEDULABLE = "kube-scheduler has not given up on it yet"
+    PREEMPTING = "it waits for the pods it preempts on another node"
+    ON_ITS_WAY = "an earlier decision has found a place for it, and it is about to get there"
+    PLACE_TAKEN = "others took its place, and nodes that were made together with it are to open yet"
+    LAUNCHED_IN_VAIN = "nodes were launched for it in vain, and the next launch waits a while"
+    OPTED_OUT = "it asks for nodes that belong to no NodePool"
+    RESTRICTED_LABEL = "it selects nodes by a label that may not be asked for"
+    MATCH_FIELDS = "its node affinity uses matchFields, which no new node can promise"
+    UNREADABLE = "it cannot be read"
+    BAD_REQUIREMENT = "its node selector or affinity is malformed"
+    DEVICE_CLAIMS = "it asks for devices by ResourceClaim, which is switched off"
+    VOLUME_CLAIM_MISSING = "one of its PersistentVolumeClaims does not exist"
+    VOLUME_CLAIM_DELETING = "one of its PersistentVolumeClaims is being deleted"
+    VOLUME_CLAIM_LOST = "one of its PersistentVolumeClaims has lost its volume"
+    VOLUME_CLAIM_BINDING = "one of its PersistentVolumeClaims is still being bound"
+    VOLUME_CLAIM_IMMEDIATE = (
+        "one of its PersistentVolumeClaims is bound before scheduling, but not yet"
+    )
+    VOLUME_MISSING = "one of its PersistentVolumes does not exist"
+    VOLUME_DELETING = "one of its PersistentVolumes is being deleted"
+    STORAGE_CLASS_MISSING = "the StorageClass of one of its claims does not exist"
+    NO_POOL = "no NodePool is ready to make nodes"
+    NO_HOST = "no node has room and no NodePool can make one that would"
+    WAITS_FOR_RESERVATION = "reserved capacity that would suit it is taken for now"
+    MIN_VALUES_TRUNCATED = "the cheapest types to launch with lack the variety minValues asks for"
+    UNDECIDED = "time ran out before its turn; the next decision is about it again"
+    TOO_COMPLEX = "it has very many constraints; it comes after all others, and no time was left"
+    DECISION_FAILED = "a decision with it failed by a mistake in karpy; without it, it does not"
+
+
+class Constraint(Enum):
+    """What kept a pod from a node, an instance type or a NodePool."""
+
+    POOL_NOT_READY = "the NodePool is not ready"
+    POOL_STATIC = "the NodePool keeps a fixed number of nodes"
+    POOL_DELETING = "the NodePool is being deleted"
+    POOL_EMPTY = "no instance type meets the NodePool's own requirements"
+    TAINT = "a taint is not tolerated"
+    UNDEFINED_LABEL = "a label it needs is not defined there"
+    REQUIREMENT = "a node selector or affinity does not match"
+    RESOURCE = "a resource does not suffice"
+    OFFERING = "nothing that matches is on sale in an allowed zone and capacity type"
+    LIMIT = "a limit of the NodePool is reached"
+    NODE_LIMIT = "the NodePool has as many nodes as it may"
+    SPREAD = "a topology spread constraint would be broken"
+    AFFINITY = "no allowed domain holds the pods it must be near to"
+    ANTI_AFFINITY = "every allowed domain holds pods it must be away from"
+    HOST_PORT = "a host port is taken"
+    VOLUME_TOPOLOGY = "its volumes are elsewhere"
+    VOLUME_LIMIT = "no more volumes can be attached"
+    MIN_VALUES = "too little variety is left for minValues"
+    RESERVATION = "reserved capacity is taken"
+
+
+class NodeReason(Enum):
+    """Why a node was left alone."""
+
+    GONE = "its NodeClaim does not exist any more"
+    IN_COMMAND = "a disruption command is about it already"
+    UNMANAGED = "no NodeClaim of ours is behind it"
+    NO_NODE = "its NodeClaim has no Node yet"
+    UNREADABLE = "its Node, NodeClaim or NodePool cannot be read"
+    REBOOTING = "it is rebooting"
+    DELETING = "it is being deleted"
+    UNREGISTERED = "it is neither initialized nor registered"
+    UNINITIALIZED = "it is not initialized"
+    NOMINATED = "a pending pod is nominated to it"
+    BACKING_OFF = "a disruption command about it has failed, and the next one waits a while"
+    DO_NOT_DISRUPT = "its annotation karpenter.sh/do-not-disrupt forbids disruption"
+    NO_POOL_LABEL = "no label says which NodePool it belongs to"
+    POOL_MISSING = "its NodePool does not exist, or has no instance types"
+    POD_UNREADABLE = "a pod there cannot be read"
+    POD_DO_NOT_DISRUPT = "the annotation karpenter.sh/do-not-disrupt of a pod forbids disruption"
+    POD_BUDGETS = "several PodDisruptionBudgets cover a pod, so that it cannot be evicted"
+    POD_BUDGET = "a PodDisruptionBudget lets no pod go"
+    BUDGET_SPENT = "the disruption budgets of its NodePool let no more nodes go"
+    POOL_STATIC = "its NodePool keeps a fixed number of nodes"
+    CONSOLIDATION_DISABLED = "consolidateAfter of its NodePool is Never"
+    WHEN_EMPTY_ONLY = "its NodePool consolidates empty nodes only"
+    NOT_QUIET = "pods came or went within consolidateAfter of its NodePool"
+    BUFFER_PODS = "it keeps room for a CapacityBuffer"
+    NOT_EMPTY = "pods there would have to move"
+    EMPTY = "it is empty, which is decided by emptiness"
+    TYPE_UNKNOWN = "the catalog does not have its instance type"
+    LABEL_MISSING = "it lacks the label of its zone or capacity type"
+    SCALING_OUT = "nodes for pending pods are on their way, and pods there are not moved meanwhile"
+    ROLLOUT = "a Deployment with a pod there is in the middle of a rollout"
+    PODS_UNPLACED = "pods there would find no other place"
+    NEEDS_MORE_NODES = "its pods would take more than one new node"
+    NOT_CHEAPER = "no replacement is cheaper than the node"
+    SPOT_TO_SPOT_DISABLED = "a spot node is replaced by a spot node only behind a feature gate"
+    SPOT_TO_SPOT_TYPES = "too few cheaper spot types would be left to choose from"
+    SCORE_TOO_LOW = "the move would save too little for the pods that it disrupts"
+    NOT_CONSIDERED = "another command was found first"
+    OUT_OF_TIME = "time ran out before its turn; the next pass looks at it again"
+    PINNED = "a pod there is of no ReplicaSet, Job or DaemonSet, so that no scale-in empties it"
+    NOT_DRIFTED = "it matches its NodePool and its node class"
+    DO_NOT_REPAIR = "its annotation karpenter.sh/do-not-repair forbids repair"
+    REPAIR_NEEDS_POOL = "it is broken, but without a NodePool nothing can replace it safely"
+    REPAIR_NEEDS_GRACE = "it is broken, pods forbid its disruption, and no grace period ends that"
+    MOSTLY_UNHEALTHY = "too many nodes of its NodePool are unhealthy at once"
+    POOL_SHRINKING = "its NodePool is about to give up nodes anyway"
+    POOL_SIZE = "its NodePool needs it to have as many nodes as it should"
+    NO_REPLACEMENT = "nothing that could take its place can be launched before it goes"
+    CHANGED = "what was decided about it does not hold any more"
+
+
+class Exclusion(Struct, frozen=True, gc=False):
+    """How many instance types (or nodes) one constraint rules out, on its own."""
+
+    constraint: Constraint
+    detail: str
+    """The requirement, taint, resource or group meant, as text."""
+    count: int
+
+
+class NearMiss(Struct, frozen=True, gc=False):
+    """The instance type that lacks least, and what it lacks."""
+
+    instance_type: str
+    lacks: tuple[str, ...]
+
+
+class PoolRefusal(Struct, frozen=True, gc=False):
+    """Why one NodePool cannot make a node for a pod."""
+
+    pool: str
+    decisive: Exclusion
+    """Lifting this one helps most; it alone decides if everything else would allow a type."""
+    is_single: bool
+    """Whether lifting `decisive` alone would be enough."""
+    types: int
+    """How many instance types the pool has."""
+    exclusions: tuple[Exclusion, ...] = ()
+    nearest: NearMiss | None = None
+
+
+class Refusal(Struct, frozen=True, gc=False):
+    """Why pods that are alike were left alone."""
+
+    reason: Reason
+    pods: tuple[str, ...]
+    detail: str = ""
+    pools: tuple[PoolRefusal, ...] = ()
+    nodes: tuple[Exclusion, ...] = ()
+    """Existing nodes and new claims that said no, by their first reason."""
+
+
+class NodeRefusal(Struct, frozen=True, gc=False):
+    """Why one node was left alone, with the numbers behind it."""
+
+    why: NodeReason
+    node: str
+    """Its name, or that of its NodeClaim while there is no Node."""
+    detail: str = ""
+    """The pod, budget, pool or resource meant."""
+    method: str = ""
+    """The method that left it alone; empty if no method may touch it."""
+    pods: tuple[str, ...] = ()
+    """Pods that keep it, as `namespace/name`; the first few of them."""
+    price: int | None = None
+    """What it costs, in micro-dollars per hour; None if that is not known or decides nothing."""
+    replacement: int | None = None
+    """What the cheapest replacement costs; None if none was found."""
+    score: Fraction | None = None
+    """What a Balanced NodePool makes of the move; at least one half is approved."""
+    until: datetime | None = None
+    """When the reason ends by itself, if that is known."""
+
+    @property
+    def saving(self) -> int | None:
+        """Micro-dollars per hour that the best replacement would save; at most 0 is no saving."""
+        if self.price is None or self.replacement is None:
+            return None
+        return self.price - self.replacement
 
 
 class LaunchOption(Struct, frozen=True, gc=False):

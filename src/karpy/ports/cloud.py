@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from karpy.model.constraints import Taint
 from karpy.model.instances import Catalog
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.model.requirements import Requirements
 from karpy.model.resources import Resources
 from karpy.model.verdicts import LaunchOption
@@ -171,7 +171,7 @@ class MachineEvent(Struct, frozen=True):
     """Their IDs in the cloud: the last part of their provider IDs."""
     announced: datetime | None = None
     token: str = ""
-    """What `acknowledge` takes; empty if there is nothing to acknowledge."""
+    """By which the cloud knows the announcement; empty if fate and machines tell it."""
 
 
 class EventfulCloud(Protocol):

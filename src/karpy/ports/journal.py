@@ -3,8 +3,7 @@
 from typing import Protocol
 
 from karpy.model.commands import DisruptionVerdict
-from karpy.model.questions import NodeQuestion, PoolQuestion
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import NodeQuestion, PoolQuestion, Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict
 
 

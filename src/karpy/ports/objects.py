@@ -202,7 +202,7 @@ class Synced(Struct, frozen=True):
 
 
 Follow: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""Follows one kind, and takes in what it is told, until cancelled."""
+"""Follows one kind, and takes in its changes, until cancelled."""
 
 
 class Feed(Protocol):

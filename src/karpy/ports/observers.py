@@ -3,6 +3,8 @@
 from enum import Enum
 from typing import Protocol
 
+from karpy.errors import Bug, KarpyError
+
 
 class ReconcileResult(Enum):
     """How a reconcile ended; the value is the label in metrics."""
@@ -13,6 +15,11 @@ class ReconcileResult(Enum):
     ERROR = "error"
     BUG = "panic"
     """A bug: an error of no known class."""
+
+    @classmethod
+    def of(cls, error: KarpyError) -> "ReconcileResult":
+        """Return the result of a reconcile that an error has ended."""
+        return cls.BUG if isinstance(error, Bug) else cls.ERROR
 
 
 class Observer(Protocol):

@@ -270,7 +270,7 @@ class Budgets(Controller):
         return left, min(waits) + 1 if waits else None
 
     def _fail(self, obj: JsonObject, why: str) -> None:
-        """Let nothing be disturbed as long as nobody can count."""
+        """Allow no disruption as long as the pods cannot be counted."""
         status = {**(obj.get("status") or {}), "disruptionsAllowed": 0}
         for field in ("currentHealthy", "desiredHealthy", "expectedPods"):
             status.setdefault(field, 0)

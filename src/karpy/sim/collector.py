@@ -152,7 +152,7 @@ class Collector:
         return None
 
     def _finish(self, kind: Kind, obj: JsonObject) -> None:
-        """Do for an object on its way out what its finalizers ask for."""
+        """Do for an object that is being deleted what its finalizers ask for."""
         finalizers = obj["metadata"].get("finalizers") or ()
         uid = obj["metadata"]["uid"]
         dependents = self._store.by_owner(uid)
@@ -210,7 +210,7 @@ class Collector:
         return _Owners(tuple(solid), tuple(gone), tuple(waiting))
 
     def _owner(self, obj: JsonObject, reference: JsonObject) -> tuple[Kind, JsonObject] | None:
-        """Find an owner, None if it is gone; raise _Unresolvable if nobody can tell."""
+        """Find an owner, None if it is gone; raise _Unresolvable if that cannot be known."""
         kind = self._kind(reference)
         namespace = obj["metadata"].get("namespace", "")
         if kind.is_namespaced and not namespace:

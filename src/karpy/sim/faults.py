@@ -44,7 +44,7 @@ class Fault(Struct, frozen=True):
 
 
 def conflict() -> KarpyError:
-    """Say that somebody else was faster."""
+    """Return the error of a write that another write has overtaken."""
     return Conflict("the object has been modified; this is a seeded fault", status=409)
 
 

@@ -9,8 +9,8 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import Expired
 from karpy.model.instances import Catalog
 from karpy.model.kinds import Kind
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 from karpy.ports.objects import (
     EVERYTHING,

@@ -16,7 +16,7 @@ Ts = TypeVarTuple("Ts")
 
 STEPS_MAX: Final = 1_000_000
 SECONDS_MAX: Final = 400 * 24 * 3600.0
-"""More than a year: whoever waits longer waits for something that never comes."""
+"""More than a year: a longer wait is for something that never comes."""
 _DEPTH_MAX: Final = 100
 _OBJECTS_PER_LOOK: Final = 200_000
 _LIBRARY: Final = PurePath(asyncio.__file__).parent

@@ -77,7 +77,7 @@ class EmbeddedObjects:
             while True:
                 while (event := stream.next()) is not None:
                     yield event
-                # A timer may ring a rounding error too early; whoever waits for the rest hangs.
+                # A timer may ring a rounding error too early; a wait for the rest would hang.
                 now = loop.time() + _INSTANT
                 if end is not None and now >= end:
                     yield _bookmark(kind, self._store.version)

@@ -12,7 +12,7 @@ class TimeLapseLoop(asyncio.SelectorEventLoop):
     """
     Count several seconds in each one that passes.
 
-    Whoever sleeps on it, and every clock that asks it, sees the usual time; whoever watches it sees
+    Tasks that sleep on it and clocks that read it see the usual time; a person who watches sees
     everything happen sooner.
     """
 
@@ -26,7 +26,7 @@ class TimeLapseLoop(asyncio.SelectorEventLoop):
 
 
 class _ImpatientSelector(selectors.DefaultSelector):
-    """What a loop waits in: it waits for a part of the time it is told."""
+    """What a loop waits in: it waits for a part of the given time."""
 
     def __init__(self, speed: float) -> None:
         super().__init__()

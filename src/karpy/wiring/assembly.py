@@ -12,42 +12,42 @@ from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.controllers.breaker import Breaker
 from karpy.controllers.buffers import BufferController
-from karpy.controllers.clusterstate import ClusterState, Promises
-from karpy.controllers.commands import Commands
+from karpy.controllers.clusterstate import ClusterState, Commands, Promises
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.disruptionqueue import OnVerdict
 from karpy.controllers.evictionqueue import EvictionQueue
 from karpy.controllers.garbagecollection import GarbageCollector
 from karpy.controllers.interruption import InterruptionController
-from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
+from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController, PodEventController
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodeclasses import NodeClasses
-from karpy.controllers.nodepoolmetrics import NodePoolMetrics
-from karpy.controllers.nodepools import NodePoolController
+from karpy.controllers.nodepools import (
+    NodePoolController,
+    NodePoolMetrics,
+    RegistrationHealthController,
+)
 from karpy.controllers.nodetermination import TerminationController
-from karpy.controllers.nominations import ClaimNominations, NodeNominations
+from karpy.controllers.nominations import (
+    ClaimNominations,
+    NodeNominations,
+    NominationWithdrawal,
+    PodNominator,
+)
 from karpy.controllers.overlays import OverlayController
 from karpy.controllers.poddeletioncost import PodDeletionCostController, PodDeletionCostQueue
-from karpy.controllers.podevents import PodEventController
-from karpy.controllers.podnomination import NominationWithdrawal, PodNominator
-from karpy.controllers.provisioning import Guard, ProvisioningController
+from karpy.controllers.provisioning import Batcher, Guard, ProvisioningController, Triggers
 from karpy.controllers.reboot import RebootController
-from karpy.controllers.registrationhealth import RegistrationHealthController
 from karpy.controllers.repair import RepairController
 from karpy.controllers.staticcapacity import StaticCapacityController
-from karpy.controllers.triggers import Batcher, Triggers
 from karpy.controllers.writer import Writer
-from karpy.model.options import Options
-from karpy.model.repairs import RepairPolicy
-from karpy.model.settings import PodNomination
+from karpy.model.nodes import RepairPolicy
+from karpy.model.settings import Options, PodNomination
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.observers import Observer
-from karpy.wiring.audiences import DecisionAudience, DisruptionAudience, PoolAudience
-from karpy.wiring.instruments import Instruments
-from karpy.wiring.parts import Part
-from karpy.wiring.surface import Speech, Surface
+from karpy.wiring.instruments import DecisionAudience, DisruptionAudience, Instruments, PoolAudience
+from karpy.wiring.surface import Part, Speech, Surface
 
 
 class View(Struct, frozen=True):
@@ -163,7 +163,7 @@ class Assembly:
             self._nominator.note(claim, launch)
 
     def _claims(self) -> Iterator[Part]:
-        """Build those who look after NodeClaims and nodes."""
+        """Build the controllers of NodeClaims and nodes."""
         workers, classes = self._options.workers, self._view.classes
         registrations = RegistrationHealthController(
             self._context("nodepool.registrationhealth"), classes.generation_of
@@ -210,7 +210,7 @@ class Assembly:
             yield Part("node.health", health.run)
 
     def _pools(self) -> Iterator[Part]:
-        """Build those who look after NodePools."""
+        """Build the controllers of NodePools."""
         view, commands = self._view, self._commands
         pools = NodePoolController(
             self._context("nodepool"),
@@ -233,7 +233,7 @@ class Assembly:
             yield Part("static", static.run)
 
     def _gauges(self) -> Iterator[Part]:
-        """Build those who show the cluster to Prometheus."""
+        """Build the controllers that export the cluster to Prometheus."""
         if self._instruments.run is not None:
             yield Part("metrics.state", self._instruments.run)
         metrics = self._speech.metrics
@@ -308,7 +308,7 @@ class Assembly:
         )
 
     def _node_audience(self) -> OnVerdict:
-        """Return what hears of decisions about nodes: a journal, or nothing."""
+        """Return the audience of decisions about nodes: a journal, or none."""
         journal = self._speech.journal
         return (lambda *_: None) if journal is None else DisruptionAudience(journal).decided
 

@@ -12,6 +12,7 @@ from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.labelselectors import Selector, selector_of
 from karpy.codec.schemas.definitions import CUSTOM_KINDS, CustomKind
 from karpy.core.doctor import (
+    HANDLER,
     Definition,
     Facts,
     Holder,
@@ -41,7 +42,7 @@ from karpy.model.kinds import (
     Kind,
 )
 from karpy.model.labels import NODE_POOL as NODE_POOL_LABEL
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.clock import Clock
 from karpy.ports.objects import EVERYTHING, Objects, Query
 
@@ -249,7 +250,7 @@ def _programs(container: JsonObject, where: str) -> Iterator[Other]:
     if any("cluster-autoscaler" in each for each in names):
         yield Other("Cluster Autoscaler", where)
     if any("node-termination-handler" in each for each in names):
-        yield Other("Node Termination Handler", where, _queue_of(container, words))
+        yield Other(HANDLER, where, _queue_of(container, words))
 
 
 def _queue_of(container: JsonObject, words: Sequence[str]) -> str:

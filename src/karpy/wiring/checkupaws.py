@@ -19,7 +19,7 @@ Try: TypeAlias = Callable[[], Awaitable[object]]
 
 
 async def ask_account(asked: Asked, queue: str) -> Account:
-    """Find out who calls, and which of the calls of the operator are refused."""
+    """Find out the identity of the caller, and which calls of the operator are refused."""
     try:
         calls = await connect_aws(patience=_PATIENCE)
     except KarpyError as error:

@@ -15,7 +15,7 @@ from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.registry import Served
 from karpy.sim.store.store import Store
 from karpy.sim.world import World
-from karpy.wiring.worlds import embedded_world
+from karpy.wiring.resident import embedded_world
 
 __all__ = ["ServedCluster", "StoreBackend", "embedded_world", "serve"]
 

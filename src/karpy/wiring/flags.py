@@ -1,29 +1,243 @@
 """Every flag of `karpy run`, as data: the reader, the help and docs/settings.md share it."""
 
-from collections.abc import Callable
-from typing import Final
+import math
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from difflib import get_close_matches
+from enum import Enum
+from ipaddress import ip_address
+from typing import Any, Final
 
 from msgspec import Struct
 
-from karpy.model.options import LogFormat, LogLevel, Options
-from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
-from karpy.wiring.forms import (
-    ADDRESS,
-    DURATION,
-    FILE,
-    FOLDER,
-    GATES,
-    LIST,
-    PORT,
-    SPREADS,
-    SWITCH,
-    TEXT,
-    Form,
-    choice,
-    number,
+from karpy.codec.fields import FieldInvalid
+from karpy.codec.spreaddefaults import read_spread_defaults
+from karpy.model.constraints import SpreadConstraint
+from karpy.model.requirements import as_integer
+from karpy.model.settings import (
+    Gates,
+    LogFormat,
+    LogLevel,
+    MinValuesPolicy,
+    Options,
+    Packing,
+    PodNomination,
+    PreferencePolicy,
+)
+from karpy.model.times import parse_duration, write_duration
+
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+PORT_MAX: Final = 65_535
+_OURS: Final = "KARPY_"
+
+
+class Unfit(ValueError):
+    """A text is no value of its form; with what is wrong and what to write instead."""
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.hint = hint
+
+
+class Form(Struct, frozen=True):
+    """A way to write values."""
+
+    metavar: str
+    """What stands for a value in help; empty for a switch, which needs none."""
+    read: Callable[[str], object]
+    """Read a value; raise Unfit."""
+    write: Callable[[Any], str] = str
+    is_forgiven: bool = False
+    """Whether a text in the environment that is none is left aside instead of refused."""
+    check: Callable[[Any], None] = lambda _: None
+    """Raise Unfit if a value of this form is nonetheless impossible."""
+
+
+def _read_share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise Unfit(f"is `{text}`, which is no number", "write a share such as 0.075") from error
+    if not 0 <= value < math.inf:
+        raise Unfit(f"is {text}", "write a share of 0 or more, such as 0.075")
+    return value
+
+
+SHARE: Final[Form] = Form("SHARE", _read_share, is_forgiven=True)
+"""A share of a whole."""
+
+
+def number(*, least: int | None = None, most: int | None = None, metavar: str = "N") -> Form:
+    """Make the form of whole numbers within bounds."""
+
+    def check(value: int) -> None:
+        if (least is not None and value < least) or (most is not None and value > most):
+            upto = "or more" if most is None else f"to {most}"
+            raise Unfit(f"is {value}", f"write a whole number from {least} {upto}")
+
+    return Form(metavar, _read_number, is_forgiven=True, check=check)
+
+
+def choice(kind: type[Enum], *, empty: Enum | None = None) -> Form:
+    """Make the form of one word out of several; `empty` is what no word at all stands for."""
+    words = [str(each.value) for each in kind]
+
+    def read(text: str) -> Enum:
+        if not text and empty is not None:
+            return empty
+        if text not in words:
+            close = get_close_matches(text.lower(), [word.lower() for word in words], 1)
+            like = next((word for word in words if [word.lower()] == close), "")
+            means = f"write {like}" if like else f"use one of: {', '.join(words)}"
+            raise Unfit(f"is `{text}`, which is none of {', '.join(words)}", means)
+        return kind(text)
+
+    return Form("|".join(words), read, lambda value: str(value.value))
+
+
+def _read_number(text: str) -> int:
+    value = as_integer(text)
+    if value is None:
+        raise Unfit(f"is `{text}`, which is no whole number", "write digits only, as in 8080")
+    return value
+
+
+def read_truth(text: str) -> bool:
+    """Read what Go takes for true or false."""
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise Unfit(f"is `{text}`, which is neither true nor false", "write true or false")
+
+
+def read_literal(text: str) -> bool:
+    """Read `true` or `false` and nothing else."""
+    if text not in {"true", "false"}:
+        raise Unfit(f"is `{text}`, which is neither true nor false", "write true or false")
+    return text == "true"
+
+
+def _read_duration(text: str) -> timedelta:
+    value = parse_duration(text)
+    if value is None:
+        hint = f"add the unit: {text}s" if as_integer(text) is not None else "write it as 10s or 1m"
+        raise Unfit(f"is `{text}`, which is no duration", hint)
+    return value
+
+
+def _read_address(text: str) -> str:
+    try:
+        return str(ip_address(text)) if text else ""
+    except ValueError:
+        hint = "write an address of this machine, as in 127.0.0.1 or ::1; none is all of them"
+        raise Unfit(f"is `{text}`, which is no IP address", hint) from None
+
+
+def _check_duration(value: timedelta) -> None:
+    if value < timedelta():
+        raise Unfit(f"is {write_duration(value)}", "write a duration of 0s or more")
+
+
+def _read_list(text: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not parts:
+        raise Unfit("names no place", "write stdout, stderr or the path of a file")
+    return parts
+
+
+def _read_spreads(text: str) -> tuple[SpreadConstraint, ...]:
+    try:
+        return read_spread_defaults(text)
+    except FieldInvalid as error:
+        problem = f"is wrong: {error}" if error.path else error.problem
+        raise Unfit(problem, error.hint) from error
+
+
+def gate_name(field: str) -> str:
+    """Write a field of Gates as people know it: `NodeRepair`."""
+    return "".join(part.capitalize() for part in field.split("_"))
+
+
+GATE_FIELDS: Final = {gate_name(field): field for field in Gates.__struct_fields__}
+
+
+def read_gates(text: str) -> dict[str, bool]:
+    """Read `Name=true,Other=false`, also unknown names."""
+    gates: dict[str, bool] = {}
+    for part in text.split(","):
+        name, is_pair, value = (each.strip() for each in part.partition("="))
+        if not part:
+            continue
+        if not is_pair:
+            raise Unfit(f"has `{part.strip()}` without a value", f"write {name}=true or =false")
+        try:
+            gates[name] = read_truth(value)
+        except Unfit as error:
+            raise Unfit(f"has `{name}={value}`", f"write {name}=true or {name}=false") from error
+    return gates
+
+
+def write_gates(gates: Gates) -> str:
+    """Write every gate as `Name=true,Other=false`."""
+    return ",".join(
+        f"{name}={str(getattr(gates, field)).lower()}" for name, field in GATE_FIELDS.items()
+    )
+
+
+def unknown_gates(names: Iterable[str]) -> list[str]:
+    """Say of each unknown gate that it is left aside, and what may have been meant."""
+    remarks = []
+    for name in sorted(set(names) - GATE_FIELDS.keys()):
+        close = get_close_matches(name, GATE_FIELDS, 1)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        remarks.append(f"there is no feature gate `{name}`; it is ignored{meant}")
+    return remarks
+
+
+TEXT: Final = Form("TEXT", str)
+
+
+FILE: Final = Form("FILE", str)
+
+
+FOLDER: Final = Form("DIR", str)
+
+
+LIST: Final = Form("PATHS", _read_list, ",".join)
+
+
+ADDRESS: Final = Form("ADDRESS", _read_address)
+
+
+PORT: Final = number(least=0, most=PORT_MAX, metavar="PORT")
+
+
+SWITCH: Final = Form("", read_truth, lambda value: str(value).lower(), is_forgiven=True)
+
+
+DURATION: Final = Form(
+    "DURATION", _read_duration, write_duration, is_forgiven=True, check=_check_duration
 )
 
-_OURS: Final = "KARPY_"
+
+def duration(least: timedelta) -> Form:
+    """Make the form of durations that are not too short."""
+
+    def check(value: timedelta) -> None:
+        if value < least:
+            shortest = write_duration(least)
+            raise Unfit(f"is {write_duration(value)}", f"write {shortest} or more")
+
+    return Form("DURATION", _read_duration, write_duration, is_forgiven=True, check=check)
+
+
+GATES: Final = Form("NAME=BOOL,...", read_gates, write_gates)
+
+
+SPREADS: Final = Form("YAML", _read_spreads, lambda _: "")
 
 
 class Flag(Struct, frozen=True):
@@ -70,6 +284,8 @@ PROVIDER: Final = _own(
     TEXT,
     "The cloud to work with: `kwok` or `aws`. Not given, `--cluster-name` makes it `aws`.",
 )
+
+
 FLAGS: Final = (
     Flag(
         "kubeconfig",
@@ -239,7 +455,9 @@ FLAGS: Final = (
     _own("journal-files", number(least=1), "How many files of the journal are kept."),
 )
 
+
 BY_NAME: Final = {flag.name: flag for flag in FLAGS}
+
 
 GATE_NOTES: Final = (
     Gate(

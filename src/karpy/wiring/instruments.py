@@ -1,9 +1,9 @@
-"""What measures an operator; without metrics nothing is measured, and nothing costs anything."""
+"""What observes an operator: journal, log and metrics of its decisions, gauges of its state."""
 
-from collections.abc import Callable, Coroutine, Mapping
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.mirror import Mirror
@@ -12,17 +12,53 @@ from karpy.adapters.telemetry.measuredcloud import MeasuredCloud, Meter
 from karpy.adapters.telemetry.metrics import GaugeValues, Metrics
 from karpy.adapters.telemetry.statemetrics import Sources, StateMetrics
 from karpy.controllers.disruption import Considered
+from karpy.controllers.nominations import ClaimNominations
 from karpy.controllers.queue import UNOBSERVED
+from karpy.controllers.writer import Telling
+from karpy.core.announcements import (
+    created_count,
+    created_remark,
+    decision_remarks,
+    pending_remark,
+)
+from karpy.core.disruption.decide import is_news
+from karpy.core.lifecycle.changes import Count, Remark
+from karpy.core.staticpools import is_news as is_news_of_pool
+from karpy.errors import KarpyError
+from karpy.model.census import uncounted
+from karpy.model.commands import DisruptionVerdict
 from karpy.model.kinds import Kind
 from karpy.model.pods import Pod
-from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.snapshot import (
+    LegacyRepairQuestion,
+    NodeQuestion,
+    PoolQuestion,
+    Snapshot,
+    VainLaunches,
+)
+from karpy.model.verdicts import Launch, Nomination, PoolVerdict, Verdict
 from karpy.ports.cloud import CloudProvider
+from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.ports.observers import Observer
 from karpy.wiring.surface import Surface
 
 _UNCONSIDERED: Final = "karpy_nodes_unconsidered_time_seconds"
+T = TypeVar("T")
+_DURATION: Final = "scheduler_scheduling_duration_seconds"
+_CONTROLLER: Final = {"controller": "provisioner"}
+_REMEMBERED_MAX: Final = 1000
+"""So many nodes and NodePools are told apart; what is forgotten is news once more."""
+OnNomination = Callable[[str], None]
+"""Is told of a node that pods are expected on."""
+OnQuestion = Callable[[Snapshot], None]
+"""Is told what is about to be decided on."""
+OnLook = Callable[[Snapshot], Awaitable[tuple[VainLaunches, ...]]]
+"""Says for which pods of a snapshot nothing may be launched."""
+OnVerdict = Callable[[Snapshot, Verdict], None]
+"""Is told what was decided, and on what."""
+OnLaunch = Callable[[str, Launch], None]
+"""Is told of the NodeClaim that a launch has become."""
 
 
 class Instruments:
@@ -73,7 +109,7 @@ class Instruments:
         return cloud if self._meter is None else MeasuredCloud(cloud, self._meter, controller)
 
     def observer(self, controller: str) -> Observer:
-        """Return who watches the queue of a controller."""
+        """Return the observer of a controller's queue."""
         return UNOBSERVED if self._controllers is None else self._controllers.of(controller)
 
     def acked(self, pod: Pod) -> None:
@@ -99,3 +135,127 @@ def _unconsidered(moments: Mapping[tuple[str, str], datetime]) -> GaugeValues:
 def class_label(kind: Kind) -> str:
     """Return the label by which nodes and claims carry the name of their node class."""
     return f"{kind.group}/{kind.name.lower()}"
+
+
+class DecisionAudience:
+    """Passes on what provisioning decides and does."""
+
+    def __init__(
+        self,
+        telling: Telling,
+        *,
+        expectations: ClaimNominations,
+        journal: Journal | None = None,
+        on_nomination: OnNomination = lambda _: None,
+        on_verdict: OnVerdict = lambda *_: None,
+        on_launch: OnLaunch = lambda *_: None,
+    ) -> None:
+        self.on_question: OnQuestion = lambda _: None
+        self.on_look: OnLook = _withhold_nothing
+        self._telling = telling
+        self._expectations = expectations
+        self._journal = journal
+        self._on_nomination = on_nomination
+        self._on_verdict = on_verdict
+        self._on_launch = on_launch
+        self._pending: Remark | None = None
+        """What was said last about pods that stay pending."""
+
+    def deciding(self, snapshot: Snapshot) -> None:
+        """Pass on that a decision is about to be made."""
+        self.on_question(snapshot)
+
+    def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
+        """Record a decision, and say what comes of it."""
+        if self._journal is not None:
+            self._journal.record(snapshot, verdict)
+        self._on_verdict(snapshot, verdict)
+        # No node may go while its pods are on their way to it.
+        for claim in sorted(set(self._expectations.places().values())):
+            self._on_nomination(claim)
+        self._telling.count(Count(_DURATION, _CONTROLLER, duration.total_seconds()))
+        for remark in decision_remarks(verdict, duration):
+            self._telling.remark(remark)
+        self._say_what_is_pending(snapshot, verdict)
+
+    def _say_what_is_pending(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        """Say which pods stay pending, unless that was said of them last."""
+        pods = {pod.key: pod for pod in uncounted(snapshot.pods)} if verdict.refusals else {}
+        pending = pending_remark(verdict, pods)
+        if pending is not None and pending != self._pending:
+            self._telling.remark(pending)
+        self._pending = pending
+
+    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+        """Say for which pods of a snapshot nothing may be launched."""
+        return await self.on_look(snapshot)
+
+    def nominated(self, nomination: Nomination, claim: str) -> None:
+        """Remember that pods are expected on a node."""
+        self._on_nomination(nomination.node)
+        self._expectations.add(claim, nomination.pods)
+
+    def launched(self, claim: str, launch: Launch) -> None:
+        """Remember which pods a NodeClaim is for."""
+        self._expectations.note(claim, launch)
+        self._on_launch(claim, launch)
+        self._on_nomination(claim)
+        self._telling.count(created_count(launch))
+        self._telling.remark(created_remark(launch, claim))
+
+    def failed(self, launch: Launch, error: KarpyError) -> None:
+        """Say that a NodeClaim could not be made."""
+        fields = {"NodePool": launch.pool, "error": error.message}
+        self._telling.remark(Remark("creating nodeclaim failed", fields, is_error=True))
+
+
+async def _withhold_nothing(_: Snapshot) -> tuple[VainLaunches, ...]:
+    return ()
+
+
+class DisruptionAudience:
+    """Has what is decided about nodes recorded, as long as there is news."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._recorded: _Recent[DisruptionVerdict] = _Recent()
+
+    def decided(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
+        """Record a decision; nodes are looked at all the time, mostly with the same verdict."""
+        # All others are about all nodes at once.
+        one = question.claim if isinstance(question, LegacyRepairQuestion) else ""
+        topic = (type(question).__name__, one)
+        if is_news(question, verdict, self._recorded.get(topic)):
+            self._recorded.keep(topic, verdict)
+            self._journal.record_disruption(question, verdict)
+
+
+class PoolAudience:
+    """Has what is decided about the size of NodePools recorded, as long as there is news."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._recorded: _Recent[PoolVerdict] = _Recent()
+
+    def decided(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
+        """Record a decision; pools are looked at all the time, mostly with the same verdict."""
+        topic = (type(question).__name__, verdict.pool)
+        if is_news_of_pool(verdict, self._recorded.get(topic)):
+            self._recorded.keep(topic, verdict)
+            self._journal.record_pool(question, verdict)
+
+
+class _Recent(Generic[T]):
+    """The verdicts recorded last, each on another topic: a kind of question and what it is on."""
+
+    def __init__(self) -> None:
+        self._verdicts: dict[tuple[str, str], T] = {}
+
+    def get(self, topic: tuple[str, str]) -> T | None:
+        return self._verdicts.get(topic)
+
+    def keep(self, topic: tuple[str, str], verdict: T) -> None:
+        self._verdicts.pop(topic, None)
+        self._verdicts[topic] = verdict
+        if len(self._verdicts) > _REMEMBERED_MAX:
+            del self._verdicts[next(iter(self._verdicts))]

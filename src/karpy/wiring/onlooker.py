@@ -151,7 +151,7 @@ async def _list_all(mirror: Mirror) -> None:
 
 
 class _Listing:
-    """The port Feed for one look: what is there is told, what comes later is not."""
+    """The port Feed for one look: it lists what is there, and never watches."""
 
     def __init__(self, objects: Objects, optional: frozenset[Kind]) -> None:
         self._objects = objects

@@ -1,7 +1,7 @@
 """The autoscaler, put together: the same in a real cluster, over HTTP and in memory."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
@@ -9,20 +9,24 @@ from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import DISPENSABLE, OPTIONAL, Mirror
 from karpy.adapters.telemetry.metrics import Metrics
+from karpy.barriers import Barrier, lost_lease
 from karpy.controllers.nodeclasses import NodeClasses
-from karpy.core.lifecycle.changes import Remark
-from karpy.errors import ClusterError, CredentialsRefused, Forbidden, NotFound
+from karpy.core.lifecycle.changes import Count, Remark
+from karpy.errors import Bug, ClusterError, CredentialsRefused, Forbidden, KarpyError, NotFound
+from karpy.model.backoff import Backoff
 from karpy.model.kinds import CAPACITY_BUFFER, Kind
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.wiring.assembly import Assembly, View
-from karpy.wiring.parts import Part
-from karpy.wiring.supervision import supervise
-from karpy.wiring.surface import Speech, Surface, Voice
+from karpy.wiring.surface import Part, Speech, Surface, Voice
 
 _AGAIN_SECONDS: Final = 5.0
 """How long to wait before asking again whether a kind can be had."""
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 10.0
+"""A fault of the server may last; work goes on soon after its end."""
+_PANICS: Final = "controller_runtime_reconcile_panics_total"
 
 
 class Operator:
@@ -129,3 +133,39 @@ def _missing_rule(kind: Kind) -> Remark:
         {"kind": str(kind), "rule": rule},
         is_error=True,
     )
+
+
+async def supervise(parts: Iterable[Part], voice: Voice) -> None:
+    """
+    Run parts side by side until cancelled, and start again those that fail, later each time.
+
+    A lost lease ends all of them.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part in parts:
+                group.create_task(_keep_running(part, voice), name=part.name)
+    except ExceptionGroup as errors:
+        lost = lost_lease(errors)
+        if lost is not None:
+            raise lost from errors
+        raise
+
+
+async def _keep_running(part: Part, voice: Voice) -> None:
+    loop = asyncio.get_running_loop()
+    backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+
+    def fail(error: KarpyError) -> None:
+        if isinstance(error, Bug):
+            voice.count(Count(_PANICS, {"controller": part.name}))
+        voice.fail(part.name, "", error)
+
+    while True:
+        began = loop.time()
+        with Barrier(fail):
+            await part.run()
+            return
+        if loop.time() - began > _LONGEST_PAUSE:
+            backoff.reset()
+        await asyncio.sleep(backoff.next_pause())

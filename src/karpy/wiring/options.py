@@ -9,10 +9,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.errors import OptionInvalid
-from karpy.model.options import CPU_REQUESTS, Gates, Options
+from karpy.model.settings import CPU_REQUESTS, Gates, Options
 from karpy.wiring.clouds.registry import TELLING, find_cloud
-from karpy.wiring.flags import FLAGS, PROVIDER, Flag
-from karpy.wiring.forms import GATE_FIELDS, SWITCH, Unfit, read_literal, unknown_gates
+from karpy.wiring.flags import (
+    FLAGS,
+    GATE_FIELDS,
+    PROVIDER,
+    SWITCH,
+    Flag,
+    Unfit,
+    read_literal,
+    unknown_gates,
+)
 
 
 class OptionsRead(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""`karpy run`: the operator as a process of its own, until it is told to end."""
+"""`karpy run`: the operator as a process of its own, until a signal ends it."""
 
 import asyncio
 import socket
@@ -35,7 +35,7 @@ from karpy.core.lifecycle.changes import Count
 from karpy.errors import KarpyError, LeadershipLost, OptionInvalid
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL, Kind
 from karpy.model.notices import Notice
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.cloud import CloudProvider
 from karpy.wiring.clouds.registry import Site, find_cloud, surface_of
 from karpy.wiring.instruments import class_label
@@ -45,7 +45,7 @@ from karpy.wiring.options import OptionsRead
 _RECORDS: Final = "karpy_journal_records_total"
 _UNREADABLE: Final = "karpy_unreadable_objects_total"
 _FRAMES: Final = -20
-"""So many calls of a stack are told, the last ones."""
+"""So many calls of a stack are logged, the last ones."""
 _DROPPED: Final = "karpy_events_dropped_total"
 _LEADS: Final = "leader_election_master_status"
 _SECONDS_FOR_EVENTS: Final = 3.0
@@ -83,8 +83,13 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         objects, feed = connections.usual.objects, connections.usual.feed
         heard = troubles.undone, metrics.count, connections.check_write
         authority = b64encode(access.endpoint.ca_pem.encode()).decode()
-        server = authority, connections.usual.version, metrics.add_source
-        site = Site(objects, feed, WallClock(), recorder, options, environ, *heard, *server)
+        reporter = Reporter(metrics, log)
+        server = authority, connections.usual.version
+        site = Site(
+            *(objects, feed, WallClock(), recorder, options, environ, *heard, *server),
+            on_remark=reporter.remark,
+            add_source=metrics.add_source,
+        )
         with _LastWords(log):
             cloud = await cloud_module.open_cloud(site)
         stack.push_async_callback(cloud.close)
@@ -92,7 +97,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
             surface_of(site, cloud, connections.nominations.objects),
             options,
             notices=recorder,
-            voice=Reporter(metrics, log),
+            voice=reporter,
             journal=_journal(options, troubles, stack),
             metrics=metrics,
         )
@@ -224,7 +229,7 @@ async def _serve(
 
 @asynccontextmanager
 async def _events(connection: Connection, troubles: "_Troubles") -> AsyncIterator[EventRecorder]:
-    """Write events; what is told at the end still is."""
+    """Write events, those of the end included."""
     rates = {reason: TokenBucket(*rate) for reason, rate in _EVENT_RATES.items()}
     recorder = EventRecorder(
         connection.objects,

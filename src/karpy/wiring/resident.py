@@ -1,8 +1,9 @@
-"""The autoscaler inside an embedded cluster, without HTTP and without a lease."""
+"""The autoscaler inside an embedded cluster, in real time, without HTTP and without a lease."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import ManifestInvalid
 from karpy.model.kinds import KWOK_NODE_CLASS
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.sim.kubelets.timing import Timing
@@ -31,9 +32,10 @@ BRISK: Final = WorldSettings(
 )
 """Nodes are ready as soon as they are there, as KWOK's are; leases are renewed, for people look."""
 _NAME: Final = "karpenter"
-
 OpenCloud = Callable[[Site], Awaitable[Cloud]]
 """Opens the cloud that a cluster is on."""
+_LIVE: Final = WorldSettings(timing=Timing(beat_seconds=10), taints_nodes=True)
+"""People look at leases, and see whether they are renewed."""
 
 
 async def _kwok(site: Site) -> Cloud:
@@ -131,3 +133,17 @@ class _LogVoice:
     def fail(self, controller: str, key: str, error: BaseException) -> None:
         """Write that a controller could not work on an object."""
         self._log.error("Reconciler error", controller=controller, name=key, error=error)
+
+
+@asynccontextmanager
+async def embedded_world(
+    settings: WorldSettings | None = None, *, seed: int = 0
+) -> AsyncIterator[World]:
+    """Let a cluster live on the running loop, from now on and in real time."""
+    # Objects keep whole seconds: a world that begins within one would round differently each time.
+    world = World(settings or _LIVE, seed=seed, start=datetime.now(UTC).replace(microsecond=0))
+    world.start()
+    try:
+        yield world
+    finally:
+        world.stop()

@@ -1,11 +1,13 @@
-"""The world that an operator runs in, and everybody whom it tells something."""
+"""The world that an operator runs in, what runs in it, and where it reports."""
 
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
 from karpy.adapters.telemetry.health import ProgressCheck
 from karpy.adapters.telemetry.metrics import Metrics
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.writer import Telling
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind
 from karpy.ports.clock import Clock
@@ -13,7 +15,27 @@ from karpy.ports.cloud import CloudProvider, EventfulCloud, RegistrationHook
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
-from karpy.wiring.parts import Part, Parts, no_parts
+
+
+class Part(Struct, frozen=True):
+    """Something that runs for as long as the operator does."""
+
+    name: str
+    run: Callable[[], Coroutine[Any, Any, None]]
+
+
+ContextOf = Callable[[str], ControllerContext]
+"""Returns what a controller works with, by the controller's name."""
+
+
+Parts = Callable[[ContextOf], Iterator[Part]]
+"""Builds controllers; they run while the operator leads."""
+
+
+def no_parts(context_of: ContextOf) -> Iterator[Part]:
+    """Build none."""
+    del context_of
+    yield from ()
 
 
 class Surface(Struct, frozen=True):
@@ -24,7 +46,7 @@ class Surface(Struct, frozen=True):
     clock: Clock
     cloud: CloudProvider
     nominations: Objects | None = None
-    """Where pods are told their nodes, thousands at once: launches must not wait for that."""
+    """Where nominations of pods are written, thousands at once: launches do not wait for that."""
     node_classes: tuple[Kind, ...] = (KWOK_NODE_CLASS,)
     """The kinds of node class that the cloud serves."""
     parts: Parts = no_parts
@@ -38,14 +60,14 @@ class Surface(Struct, frozen=True):
 
 
 class Voice(Telling, Protocol):
-    """Where it is told what happened: metrics, logs."""
+    """Reports what happened to metrics and logs."""
 
     def fail(self, controller: str, key: str, error: BaseException) -> None:
-        """Tell that a controller could not work on an object; it will try again."""
+        """Report that a controller could not work on an object; it tries again."""
 
 
 class Speech(Struct, frozen=True):
-    """Everybody who is told something."""
+    """Where an operator reports: log, events, journal, metrics, health."""
 
     voice: Voice
     notices: Notices

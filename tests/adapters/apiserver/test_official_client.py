@@ -141,7 +141,7 @@ async def test_a_lock_is_held_by_lease(api: object) -> None:
         is_made = first.create("leader", "default", mine)
         is_read, record = second.get("leader", "default")
         is_taken = second.update("leader", "default", yours)
-        # Whoever saw the older version must not take it back.
+        # A writer that saw the older version must not take it back.
         is_taken_back = first.update("leader", "default", mine)
         return [is_made, is_read, record.holder_identity, is_taken, is_taken_back]
 

@@ -30,7 +30,7 @@ class _JumpingSelector(selectors.DefaultSelector):
     jumped = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        assert timeout is not None, "everybody waits and nobody is going to wake them"
+        assert timeout is not None, "all tasks wait and nothing is going to wake them"
         ready = super().select(0)
         if not ready:
             self.jumped += max(0.0, timeout)

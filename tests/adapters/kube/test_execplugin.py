@@ -220,5 +220,5 @@ async def test_a_plugin_that_is_not_installed_comes_with_its_own_hint() -> None:
 async def test_a_plugin_that_needs_a_person_is_refused_without_one() -> None:
     program = ExecPlugin("/nowhere/aws", interactive_mode=ALWAYS)
 
-    with pytest.raises(CredentialsRefused, match="nobody is at the terminal"):
+    with pytest.raises(CredentialsRefused, match="there is no terminal"):
         await credentials(program).identity()

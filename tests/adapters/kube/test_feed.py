@@ -375,7 +375,7 @@ async def test_events_of_a_kind_nobody_knows_are_passed_over(
 
 
 async def test_a_large_list_leaves_the_loop_free(server: ScriptedServer) -> None:
-    """Whoever renews a lease meanwhile must get its turn."""
+    """A task that renews a lease meanwhile must get its turn."""
     many = [web(f"p{number}", str(number), "x" * 1000) for number in range(3000)]
     server.says(page(*many, version="9"), stream(then="hang"))
     transport = transport_to(server)

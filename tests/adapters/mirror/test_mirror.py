@@ -27,10 +27,12 @@ from karpy.model.kinds import (
 )
 from karpy.model.settings import Settings
 from karpy.ports.objects import Patch, PatchType
+from karpy.sim.clock import LoopClock
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.store import Store
 from tests.builders.nodes import node_claim
 from tests.scenarios.manifests import daemon_set
+from tests.sim.stories import on_virtual_time
 
 SOON = 5.0
 OPEN: list[JsonObject] = [{"name": "c", "image": "i"}]
@@ -70,7 +72,10 @@ def a_claim(name: str) -> JsonObject:
 
 @pytest.fixture
 def store() -> Store:
-    store = Store(WallClock())
+    return with_our_kinds(Store(WallClock()))
+
+
+def with_our_kinds(store: Store) -> Store:
     for kind in CUSTOM_KINDS:
         store.create(CUSTOM_RESOURCE, kind.to_json())
     return store
@@ -179,6 +184,23 @@ async def test_a_claim_without_a_machine_makes_the_mirror_unsynced(store: Store)
         patch = Patch(PatchType.MERGE, {"status": {"providerID": "kwok://n1"}})
         store.patch(NODE_CLAIM, "default-a", patch, subresource="status")
         await until(lambda: mirror.is_synced)
+
+
+@on_virtual_time
+async def test_decisions_go_on_once_they_waited_long_enough_for_a_machine() -> None:
+    clock = LoopClock(datetime(2026, 1, 5, tzinfo=UTC))
+    store = with_our_kinds(Store(clock))
+    mirror = Mirror(EmbeddedObjects(store), clock, Catalog, Settings())
+    task = asyncio.create_task(mirror.run())
+    await mirror.wait_until_listed()
+    store.create(NODE_CLAIM, a_claim("default-a"))
+    await until(lambda: not mirror.is_synced)
+    async with asyncio.timeout(20):
+        await mirror.wait_until_synced()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert mirror.is_synced
 
 
 async def test_a_claim_counts_from_the_moment_it_is_noted(store: Store) -> None:

@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from karpy.adapters.mirror.records import RecordBook
-from karpy.adapters.mirror.shelves import IndexedShelf
+from karpy.adapters.mirror.records import IndexedShelf, RecordBook
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.specs import metric_specs
 from karpy.model.notices import Notice

@@ -12,7 +12,7 @@ from karpy.adapters.telemetry.logs import Log, LogStreams, Reporter, make_log, o
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import CloudUnavailable, FileUnwritable, NoCapacity, Unexpected
-from karpy.model.options import LogFormat, LogLevel
+from karpy.model.settings import LogFormat, LogLevel
 
 
 class _Noon:

@@ -11,8 +11,8 @@ from karpy.errors import (
     NodeClassNotReady,
 )
 from karpy.model.instances import Catalog
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 from tests.adapters.telemetry.books import Book
 from tests.builders import NOON

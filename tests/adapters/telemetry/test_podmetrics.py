@@ -5,8 +5,7 @@ from msgspec.structs import replace
 from karpy.adapters.telemetry.podmetrics import PodMetrics, PodTimes
 from karpy.model.labels import ARCH
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason, Refusal
-from karpy.model.verdicts import Nomination, Verdict
+from karpy.model.verdicts import Nomination, Reason, Refusal, Verdict
 from tests.adapters.telemetry.books import Book
 from tests.builders import NOON, owner, pod, snapshot
 from tests.core.lifecycle.scenes import node

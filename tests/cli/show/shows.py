@@ -27,7 +27,7 @@ def channel(*, has_colour: bool = False) -> tuple[Sheet, Channel]:
 
 @asynccontextmanager
 async def watched_world() -> AsyncIterator[tuple[World, Chronicle]]:
-    """Have a cluster and somebody who takes down what happens in it."""
+    """Have a cluster and a recorder of what happens in it."""
     async with embedded_world(BRISK) as world:
         chronicle = Chronicle(world.store, world.clock)
         try:

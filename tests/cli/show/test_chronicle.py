@@ -7,8 +7,7 @@ from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.kinds import POD
 from karpy.model.notices import Notice, Subject
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import DisruptionQuestion, ValidationQuestion
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import DisruptionQuestion, Snapshot, ValidationQuestion
 from tests.cli.show.shows import watched_world
 from tests.sim.stories import on_virtual_time, pod
 

@@ -11,7 +11,7 @@ from karpy.adapters.clouds.aws.builtin import (
 )
 from karpy.codec.aws.families import read_table, region_of
 from karpy.core.aws.capacity import pods
-from karpy.model.ec2types import (
+from karpy.model.ec2 import (
     Device,
     Ec2Settings,
     InstanceSettings,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from karpy.codec.aws.instancetypes import read_instance_types
-from karpy.model.ec2types import Device, InstanceTypeInfo, NetworkCard
+from karpy.model.ec2 import Device, InstanceTypeInfo, NetworkCard
 
 Json = dict[str, Any]
 

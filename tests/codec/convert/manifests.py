@@ -226,7 +226,7 @@ apiVersion: karpenter.sh/v1alpha5  # of 2022
 kind: Provisioner
 metadata: {name: batch}
 spec:
-  # Nodes that nobody needs go.
+  # Nodes without pods go.
   ttlSecondsAfterEmpty: 30  # half a minute
   ttlSecondsUntilExpired: 604800 # a week
   limits:

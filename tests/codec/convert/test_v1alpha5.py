@@ -75,6 +75,17 @@ def test_other_requirements_leave_the_usual_types(key: str) -> None:
     assert keys(requirement) == [key.partition("/")[2], *ALL_ADDED]
 
 
+def test_a_node_class_of_another_cloud_stays_what_it_is() -> None:
+    ref = "{name: bare, apiVersion: karpenter.azure.com/v1alpha1, kind: AKSNodeClass}"
+    made = spec_of(
+        converted(BARE.replace("providerRef: {name: bare}", f"providerRef: {ref}")), "NodePool"
+    )["template"]["spec"]
+
+    expected = {"group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "bare"}
+    assert made["nodeClassRef"] == expected
+    assert [each["key"].partition("/")[2] for each in made["requirements"]] == NO_TYPES
+
+
 NEVER = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
 
 

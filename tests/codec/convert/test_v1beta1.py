@@ -62,6 +62,15 @@ def test_the_defaults_of_the_old_version_are_written_out() -> None:
             {"group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "bare"},
         ),
         (
+            (
+                BARE.replace(
+                    "requirements: []",
+                    "requirements: [{key: kubernetes.azure.com/sku-cpu, operator: Exists}]",
+                ),
+            ),
+            {"group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "bare"},
+        ),
+        (
             (BARE, KWOK),
             {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "bare"},
         ),

@@ -1,4 +1,4 @@
-"""What was wrong before a definition became stricter may stay, as long as nobody touches it."""
+"""What was wrong before a definition became stricter may stay, as long as it is not changed."""
 
 from typing import Final
 

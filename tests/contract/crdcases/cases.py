@@ -11,7 +11,7 @@ from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.model.kinds import CUSTOM, Kind
 
 FOREIGN: Final = Kind("example.com", "v1", "Gadget", "gadgets")
-"""A kind that we know nothing of; somebody may apply such a definition any time."""
+"""A kind that Karpy does not know; such a definition may be applied at any time."""
 
 _FOLDER: Final = Path(__file__).parent
 

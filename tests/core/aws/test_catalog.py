@@ -7,10 +7,15 @@ from msgspec.structs import replace
 from karpy.adapters.clouds.aws.builtin import builtin_region
 from karpy.codec.aws.instancetypes import read_instance_types
 from karpy.core.aws.catalog import EC2_WELL_KNOWN, CatalogMaker
-from karpy.model.ec2 import CapacityReservation
-from karpy.model.ec2labels import AUTO_MODE_DOMAIN, CAPACITY_RESERVATION_ID
+from karpy.model.ec2 import (
+    AUTO_MODE_DOMAIN,
+    CAPACITY_RESERVATION_ID,
+    CapacityReservation,
+    InstanceSettings,
+    Market,
+    Region,
+)
 from karpy.model.ec2nodeclass import Kubelet
-from karpy.model.ec2types import InstanceSettings, Market, Region
 from tests.builders.ec2 import (
     M5_LARGE,
     M5_XLARGE,

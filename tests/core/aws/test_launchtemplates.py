@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.aws.bootstrap import Bootstrap
 from karpy.core.aws.launchtemplates import (
     Batch,
     TemplateKind,
@@ -14,8 +15,7 @@ from karpy.core.aws.launchtemplates import (
     template_tags,
 )
 from karpy.core.aws.tags import Owner
-from karpy.core.aws.userdata.bootstrap import Bootstrap
-from karpy.core.aws.userdata.families import FAMILIES, family_of
+from karpy.core.aws.userdata import FAMILIES, family_of
 from karpy.model.ec2nodeclass import (
     ConnectionTracking,
     Disk,

@@ -10,8 +10,8 @@ from karpy.core.aws.nodeclass import (
     with_hash,
     with_images,
     with_placement_group,
+    with_problem,
     with_profile,
-    with_profile_problem,
     with_reservations,
     with_security_groups,
     with_subnets,
@@ -88,7 +88,7 @@ def test_everything_starts_unknown_and_ready_is_true_at_last() -> None:
 
 
 def test_why_there_is_no_instance_profile_is_said_without_a_verdict() -> None:
-    found = with_profile_problem(begun(), "RoleNotFound", "no role `nope`", LATER)
+    found = with_problem(begun(), "InstanceProfileReady", "RoleNotFound", "no role `nope`", LATER)
 
     assert said(found, "InstanceProfileReady") == (UNKNOWN, "RoleNotFound", "no role `nope`")
     assert said(found, "Ready")[:2] == (UNKNOWN, "ReconcilingDependents")
@@ -98,9 +98,16 @@ def test_a_profile_of_this_generation_outlives_a_failed_look() -> None:
     changed = ready()
     changed = replace(changed, meta=replace(changed.meta, generation=2))
 
-    assert with_profile_problem(ready(), "Unauthorized", "no", LATER) == ready()
-    found = with_profile_problem(changed, "RoleNotFound", "no role `nope`", LATER)
+    assert with_problem(ready(), "InstanceProfileReady", "Unauthorized", "no", LATER) == ready()
+    found = with_problem(changed, "InstanceProfileReady", "RoleNotFound", "no role `nope`", LATER)
     assert said(found, "InstanceProfileReady") == (UNKNOWN, "RoleNotFound", "no role `nope`")
+
+
+def test_images_that_boot_no_machine_are_named() -> None:
+    found = with_images(begun(), [], "", NOON, ("ami-1", "ami-2"))
+
+    message = "AMISelector did not match any AMIs for amd64 or arm64, only others: ami-1, ami-2"
+    assert said(found, "AMIsReady") == (FALSE, "AMINotFound", message)
 
 
 def test_a_validation_waits_for_what_it_needs() -> None:
@@ -168,7 +175,9 @@ def test_a_trial_that_is_forbidden_names_its_call(call: str, reason: str) -> Non
 
     assert found is not None
     assert found[0] == reason
-    assert "You are not authorized" in found[1]
+    statement = f'{{"Effect": "Allow", "Action": "{call}", "Resource": "*"}}'
+    assert statement in found[1]
+    assert found[1].endswith("AWS says: You are not authorized")
 
 
 def test_a_trial_that_is_throttled_is_tried_again() -> None:

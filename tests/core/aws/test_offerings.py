@@ -3,17 +3,32 @@
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.aws.offerings import Places, Shop
-from karpy.model.ec2 import CapacityReservation, PlacementGroup
-from karpy.model.ec2labels import CAPACITY_RESERVATION_ID, PLACEMENT_GROUP_PARTITION, ZONE_ID
-from karpy.model.ec2types import InstanceSettings, InstanceTypeInfo, Market
+from karpy.core.aws.offerings import Places, Shop, is_launchable
+from karpy.model.ec2 import (
+    CAPACITY_RESERVATION_ID,
+    EFA_ONLY,
+    PLACEMENT_GROUP_PARTITION,
+    ZONE_ID,
+    AmiFamily,
+    CapacityReservation,
+    InstanceSettings,
+    InstanceTypeInfo,
+    Market,
+    NetworkCard,
+    PlacementGroup,
+)
+from karpy.model.ec2nodeclass import NetworkInterface
 from karpy.model.instances import Offering
-from tests.builders.ec2 import M5_LARGE, M5_XLARGE, PLAIN, market
+from tests.builders.ec2 import M5_LARGE, M5_METAL, M5_XLARGE, PLAIN, market
 
 MARKET = market(M5_LARGE, M5_XLARGE)
 CLUSTER = PlacementGroup("pg-1", strategy="cluster")
 PARTITIONS = PlacementGroup("pg-1", strategy="partition", partitions=2)
 RESERVATION = CapacityReservation("cr-1", "m5.large", "eu-west-1a", left=2)
+A1 = replace(M5_LARGE, name="a1.large", architectures=("arm64",))
+TWO_CARDS = replace(M5_LARGE, cards=(NetworkCard(2, 1), NetworkCard(1, 1)), efa_max=1)
+PRIMARY = NetworkInterface(0, 0)
+EFA_ON_SECOND = NetworkInterface(1, 0, EFA_ONLY)
 
 
 def offered(
@@ -49,9 +64,17 @@ def test_spot_costs_what_on_demand_does_until_spot_prices_are_known() -> None:
 
 
 SPOT_IN_A = replace(MARKET, spot={"m5.large": {"eu-west-1a": 30_000}})
+
+
 SOLD_OUT = replace(MARKET, unavailable=frozenset({("spot", "m5.large", "eu-west-1a")}))
+
+
 NO_SPOT = replace(MARKET, closed_capacity_types=frozenset({"spot"}))
+
+
 SHIFTED = replace(MARKET, shifted_zones=frozenset({"eu-west-1a"}))
+
+
 PRICELESS = replace(MARKET, on_demand={}, spot={})
 
 
@@ -140,3 +163,41 @@ def test_types_that_are_sold_alike_share_their_places() -> None:
     shop = Shop(MARKET, PLAIN, Places())
 
     assert shop.offerings(M5_LARGE).places is shop.offerings(M5_XLARGE).places
+
+
+@pytest.mark.parametrize(
+    ("info", "settings", "expected"),
+    [
+        (M5_LARGE, InstanceSettings(), True),
+        (A1, InstanceSettings(), False),
+        (A1, InstanceSettings(AmiFamily.AL2), True),
+        (M5_LARGE, InstanceSettings(needs_nested_virtualization=True), False),
+        (
+            replace(M5_LARGE, has_nested_virtualization=True),
+            InstanceSettings(needs_nested_virtualization=True),
+            True,
+        ),
+        (M5_LARGE, InstanceSettings(tracks_connections=True), True),
+        (M5_METAL, InstanceSettings(tracks_connections=True), False),
+        (M5_LARGE, InstanceSettings(placement=PlacementGroup("pg-1", strategy="cluster")), True),
+        (
+            replace(M5_LARGE, placement_strategies=frozenset({"spread"})),
+            InstanceSettings(placement=PlacementGroup("pg-1", strategy="cluster")),
+            False,
+        ),
+        (M5_LARGE, InstanceSettings(network_interfaces=(PRIMARY,)), True),
+        (replace(M5_LARGE, has_ena=False), InstanceSettings(network_interfaces=(PRIMARY,)), False),
+        (M5_LARGE, InstanceSettings(network_interfaces=(PRIMARY, NetworkInterface(0, 3))), False),
+        (M5_LARGE, InstanceSettings(network_interfaces=(PRIMARY, NetworkInterface(1, 0))), False),
+        (TWO_CARDS, InstanceSettings(network_interfaces=(PRIMARY, EFA_ON_SECOND)), True),
+        (
+            replace(TWO_CARDS, efa_max=0),
+            InstanceSettings(network_interfaces=(PRIMARY, EFA_ON_SECOND)),
+            False,
+        ),
+    ],
+)
+def test_a_type_must_have_what_the_node_class_asks_for(
+    info: InstanceTypeInfo, settings: InstanceSettings, *, expected: bool
+) -> None:
+    assert is_launchable(info, settings) is expected

@@ -1,7 +1,7 @@
 import pytest
 
-from karpy.core.aws.permissions import granting_statement, missing_action, refusal_hint
 from karpy.core.aws.refusals import (
+    granting_statement,
     is_forbidden,
     is_not_found,
     is_role_missing,
@@ -9,7 +9,9 @@ from karpy.core.aws.refusals import (
     is_spread_full,
     is_throttled,
     launch_reason,
+    missing_action,
     profile_problem,
+    refusal_hint,
 )
 from karpy.core.aws.tags import Owner, machine_tags, restricted_tags, written
 

@@ -3,7 +3,8 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.aws.discoveredmemory import memory_by_type
+from karpy.core.aws.capacity import memory_by_type
+from karpy.core.aws.offerings import is_concerned, read_shifts
 from karpy.core.aws.reservations import (
     demoted,
     expiring_reservations,
@@ -11,7 +12,6 @@ from karpy.core.aws.reservations import (
     lacks_partition,
     with_partition,
 )
-from karpy.core.aws.zonalshift import is_concerned, read_shifts
 from karpy.model.ec2nodeclass import FoundReservation
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, REGISTERED, ZONE
 from karpy.model.records import ClaimRecord, Identity, NodeRecord

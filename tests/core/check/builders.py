@@ -24,11 +24,10 @@ from karpy.model.labels import (
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, DaemonSet, Owner, Pod, PodRules
 from karpy.model.pools import NodePool
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.requirements import Requirement, Requirements, one_of
 from karpy.model.resources import Resources, add, parse_quantity
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, LaunchOption, Nomination, Verdict
+from karpy.model.verdicts import Launch, LaunchOption, Nomination, Reason, Refusal, Verdict
 from tests.core.check.fields import (
     LaunchFields,
     NodeFields,

@@ -18,12 +18,11 @@ from karpy.model.nodes import Node
 from karpy.model.pods import DaemonSet, HostPort, Pod, PodController, PodVolume, Service
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.records import NodeClassRef
-from karpy.model.refusals import Refusal
 from karpy.model.requirements import Requirement, Requirements
 from karpy.model.resources import Resources
 from karpy.model.settings import Settings
 from karpy.model.storage import Storage
-from karpy.model.verdicts import Launch, LaunchOption, Nomination
+from karpy.model.verdicts import Launch, LaunchOption, Nomination, Refusal
 
 
 class RuleFields(TypedDict, total=False):

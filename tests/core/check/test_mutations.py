@@ -100,7 +100,7 @@ def sold(*types: object) -> Breakage:
 
 
 DECISIONS: Final = {
-    "a pod nobody knows": (named("l-a", "shop/ghost"), Rule.UNKNOWN_POD),
+    "an unknown pod": (named("l-a", "shop/ghost"), Rule.UNKNOWN_POD),
     "a running daemon placed": (
         both(named("l-a", "shop/log-n1"), restated("l-a")),
         Rule.NOT_WAITING,
@@ -120,7 +120,7 @@ DECISIONS: Final = {
     "a pool that is not ready": (with_pool("gpu", is_ready=False), Rule.UNKNOWN_POOL),
     "a pool that is gone": (with_launch("l-g", pool="gone"), Rule.UNKNOWN_POOL),
     "two launches of one name": (with_launch("l-g", name="l-r"), Rule.SHARED_NAME),
-    "a launch for nobody": (
+    "a launch for no pod": (
         both(with_launch("l-g", pods=()), refused("gpu")),
         Rule.EMPTY_LAUNCH,
     ),
@@ -319,7 +319,7 @@ HARMLESS: Final = {
         with_rules("web-1", spreads=()),
         moved("web-2", "l-c", "l-b"),
     ),
-    "a port nobody has": with_rules("web-0", ports=(HostPort(1),)),
+    "a port that is free": with_rules("web-0", ports=(HostPort(1),)),
     "a port of another node": with_rules("picky", ports=(HostPort(8080),)),
     "a pod that finished": with_pod("running", phase="Succeeded"),
     "a hermit among strangers": with_rules("moved", anti_affinity=(near("nobody"),)),

@@ -8,8 +8,8 @@ from karpy.core.check.plan import find_risks
 from karpy.model.constraints import AffinityTerm, LabelSelector
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.requirements import Operator, one_of, require
+from karpy.model.verdicts import Reason, Refusal
 from tests.core.check.builders import (
     LARGE,
     World,
@@ -122,7 +122,7 @@ def test_a_pod_that_moves_is_no_neighbour_of_where_it_was() -> None:
 
 
 def test_a_pod_of_a_going_node_that_no_plan_moves_is_a_neighbour_still() -> None:
-    """It was refused before anything was tried; until somebody mends it, it stays."""
+    """It was refused before anything was tried; until it is mended, it stays."""
     stuck = bound(pod("stuck", labels=WEB, claims_devices=True), "n-a")
     new = hermit("new")
     judged = world(

@@ -88,7 +88,7 @@ def test_a_daemon_that_may_run_there_counts() -> None:
 
 
 def test_a_daemon_that_asks_for_a_label_the_node_only_must_not_have_does_not_come() -> None:
-    """Nobody writes such a label; Karpenter would, with a random value."""
+    """Karpy writes no such label; Karpenter would, with a random value."""
     choosy = daemon("log", node_selector=(require("rack", Operator.EXISTS),))
     shy = pod("shy", "4", node_selector=(require("rack", Operator.NOT_IN, ["r1"]),))
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from karpy.core.scheduling.decide import decide
 from karpy.model.conditions import READY, TRUE, Condition, Conditions
 from karpy.model.labels import CAPACITY_TYPE, INITIALIZED, ON_DEMAND, REGISTERED, SPOT
 from karpy.model.nodes import Node
@@ -46,6 +47,23 @@ def constrained_cluster(seed: int) -> Snapshot:
         pods=tuple(each for each in pods if each.node_name in staying),
         pools=tuple(_with_policy(dice, each) for each in made.pools),
         settings=replace(made.settings, spot_to_spot_consolidation=dice.chance(0.5)),
+    )
+
+
+def waiting_cluster(seed: int) -> Snapshot:
+    """Throw a cluster rich in constraints, with pods that wait or lose their node and have room."""
+    made, dice = random_snapshot(seed), Dice(seed + 1_000_000)
+    nodes = tuple(_disruptable(dice, each) if each.claim else each for each in made.nodes)
+    made = replace(made, nodes=nodes, pools=tuple(_with_policy(dice, each) for each in made.pools))
+    staying = [each.name for each in nodes if not each.is_deleting]
+    housed = {key for each in decide(made).nominations for key in each.pods}
+    return replace(
+        made,
+        pods=tuple(
+            each
+            for each in made.pods
+            if each.node_name in staying or (each.key in housed and not each.is_virtual)
+        ),
     )
 
 

@@ -10,19 +10,18 @@ from karpy.core.disruption.decide import METHODS, decide_disruption
 from karpy.core.disruption.progress import VALIDATION_DELAY
 from karpy.model.commands import CommandNode
 from karpy.model.conditions import Condition
-from karpy.model.nodes import Node, join_node
+from karpy.model.nodes import Node, RepairAction, RepairPolicy, RepairRules, join_node
 from karpy.model.pods import Pod
 from karpy.model.pools import Budget, ConsolidationPolicy, DisruptionPolicy
-from karpy.model.questions import (
+from karpy.model.settings import Settings
+from karpy.model.snapshot import (
     ConfirmationQuestion,
     DisruptionQuestion,
     LegacyRepairQuestion,
     NodeQuestion,
+    Snapshot,
     ValidationQuestion,
 )
-from karpy.model.repairs import RepairAction, RepairPolicy, RepairRules
-from karpy.model.settings import Settings
-from karpy.model.snapshot import Snapshot
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (
     ALL,

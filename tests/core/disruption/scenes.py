@@ -49,9 +49,9 @@ from karpy.model.pods import (
 )
 from karpy.model.pools import Budget, ConsolidationPolicy, DisruptionPolicy, NodePool
 from karpy.model.records import ClaimRecord, Identity, NodeRecord, PoolRecord
-from karpy.model.refusals import NodeRefusal
 from karpy.model.requirements import one_of
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import NodeRefusal
 from tests.builders import (
     NODE_CLASS,
     NODE_CLASS_LABEL,

@@ -20,8 +20,8 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.nodes import Node
 from karpy.model.pools import Budget, DisruptionPolicy, DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from tests.builders import NOON
 from tests.core.disruption.scenes import (
     ALL,

@@ -11,17 +11,17 @@ from karpy.core.disruption.candidates import (
     as_command_node,
     best_first,
     find_candidates,
+    refusal_notices,
     refuse,
 )
 from karpy.core.disruption.cost import POD
 from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.notices import refusal_notices
 from karpy.model.commands import CommandNode
 from karpy.model.constraints import Toleration
 from karpy.model.labels import NODE_POOL
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from tests.builders import NOON, catalog, instance_type, offering
 from tests.core.disruption.scenes import (
     DISRUPTED,

@@ -11,8 +11,8 @@ from karpy.core.lifecycle.changes import Changes
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Replacement, Stage
 from karpy.model.pods import DisruptionBudget, Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import ConfirmationQuestion
 from karpy.model.settings import Settings
+from karpy.model.snapshot import ConfirmationQuestion
 from karpy.model.verdicts import Launch
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (

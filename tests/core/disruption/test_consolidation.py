@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.consolidation import (
     Consolidation,
     Move,
@@ -13,7 +14,6 @@ from karpy.core.disruption.consolidation import (
     is_settled,
 )
 from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.commands import Command, CommandNode
 from karpy.model.instances import InstanceType
@@ -28,11 +28,10 @@ from karpy.model.labels import (
 )
 from karpy.model.nodes import Node
 from karpy.model.pools import DisruptionReason, NodeOverlay, NodePool
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.requirements import one_of
 from karpy.model.settings import MinValuesPolicy, PreferencePolicy, Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import LaunchOption
+from karpy.model.verdicts import LaunchOption, NodeReason, NodeRefusal
 from tests.builders import (
     FAMILY,
     NOON,
@@ -315,6 +314,34 @@ def test_pods_on_nodes_that_are_deleted_already_take_room_too() -> None:
     assert move(given, "a").why is NodeReason.NOT_CHEAPER
 
 
+def test_moved_pods_leave_smaller_pods_that_wait_the_room_these_have() -> None:
+    some = [pod("x", on="a", cpu="3"), pod("waits", cpu="1500m")]
+
+    assert move(cluster(node("a"), node("b"), pods=some), "a").command is None
+
+
+def test_a_node_stays_if_a_pod_that_waits_has_room_on_it_alone() -> None:
+    """A new node would be launched for the pod at once."""
+    some = [pod("x", on="a", cpu="1"), pod("y", on="b", cpu="2500m"), pod("waits", cpu="2")]
+
+    found = move(cluster(node("a"), node("b"), pods=some), "a")
+
+    assert (found.why, found.pods) == (NodeReason.NOT_CHEAPER, ("shop/waits",))
+
+
+def test_moved_pods_leave_pods_of_deleting_nodes_the_room_these_have() -> None:
+    some = [pod("x", on="a", cpu="3"), pod("y", on="gone", cpu="1500m")]
+    given = cluster(node("a"), node("b"), node("gone", deleting=True), pods=some)
+
+    assert move(given, "a").command is None
+
+
+def test_a_pod_that_waits_and_has_no_room_keeps_no_node() -> None:
+    some = [pod("x", on="a", cpu="2"), pod("y", on="b", cpu="1"), pod("waits", cpu="4")]
+
+    assert move(cluster(node("a"), node("b"), pods=some), "a").command is not None
+
+
 # --- buffers -------------------------------------------------------------------------------------
 
 
@@ -362,6 +389,64 @@ def test_virtual_pods_may_stay_where_pods_are_not_moved() -> None:
     given = cluster(node("a"), node("b"), busy, pods=some, pools=[pool(policy=policy)])
 
     assert move(given, "a").command is not None
+
+
+def crowded(*, cpu: str, of: str = "small") -> Snapshot:
+    """Build a node whose pod fits on two others; a virtual pod has room on the last alone."""
+    some = [
+        pod("x", on="a", cpu="1"),
+        pod("y", on="b", cpu="3"),
+        pod("z", on="c", cpu="500m"),
+        pod("buffer-1", cpu=cpu, virtual=True),
+    ]
+    return cluster(node("a", type=of), node("b"), node("c"), pods=some)
+
+
+def test_a_node_goes_if_its_pods_may_take_the_room_of_a_buffer_without_harm() -> None:
+    assert move(crowded(cpu="2500m"), "a").command is not None
+
+
+def test_a_node_stays_if_its_pods_may_take_room_that_a_buffer_would_have_to_buy_again() -> None:
+    """Kube-scheduler does not know of buffers: it may put the pod on the emptiest node."""
+    assert move(crowded(cpu="3"), "a") == Move(
+        why=NodeReason.NOT_CHEAPER,
+        detail=(
+            "shop/buffer-1: no node has room and no NodePool can make one that would:"
+            " no other node, and no new one for less than $1.0000/h"
+            " (if kube-scheduler puts moved pods where CapacityBuffers have their room)"
+        ),
+        pods=("shop/buffer-1",),
+    )
+
+
+def test_a_node_is_replaced_if_that_pays_for_the_room_its_pods_may_take_from_a_buffer() -> None:
+    found = move(crowded(cpu="3", of="medium"), "a")
+
+    assert types_of(found) == ["small"]
+    assert found.saving == DOLLAR
+
+
+def test_kube_scheduler_puts_pods_also_where_none_should_move() -> None:
+    policy = replace(ALL, consolidate_after=5 * MINUTE)
+    busy = node("c", last_pod_event=NOON - MINUTE)
+    given = replace(crowded(cpu="3"), pools=(pool(policy=policy),))
+    given = replace(given, nodes=(node("a"), node("b"), busy))
+
+    assert move(given, "a").why is NodeReason.NOT_CHEAPER
+
+
+def test_moved_pods_may_be_put_elsewhere_than_where_they_are_expected() -> None:
+    """As planned the pod goes to `b`, beside the small part of the buffer."""
+    some = [
+        pod("x", on="a", cpu="1"),
+        pod("y", on="b", cpu="1100m"),
+        pod("z", on="c", cpu="1"),
+        pod("buffer-1", cpu="1900m", virtual=True),
+        pod("buffer-2", cpu="3", virtual=True),
+    ]
+    given = cluster(node("a"), node("b"), node("c"), pods=some)
+
+    assert move(given, "a").why is NodeReason.NOT_CHEAPER
 
 
 # --- replacement ---------------------------------------------------------------------------------

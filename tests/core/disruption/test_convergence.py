@@ -8,11 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.bench.consolidation import carry_out
+from karpy.core.disruption.cost import Prices
 from karpy.core.disruption.decide import decide_disruption
-from karpy.core.disruption.prices import Prices
 from karpy.model.commands import Command
-from karpy.model.questions import DisruptionQuestion
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import DisruptionQuestion, Snapshot
 from tests.core.disruption.draws import constrained_cluster, roomy_cluster
 from tests.core.disruption.scenes import HOUR
 

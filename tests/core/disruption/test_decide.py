@@ -23,20 +23,19 @@ from karpy.core.disruption.progress import VALIDATION_DELAY
 from karpy.core.lifecycle.repair import Repair
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.conditions import Condition
-from karpy.model.nodes import Node
+from karpy.model.nodes import Node, RepairRules
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import (
+from karpy.model.snapshot import (
     ConfirmationQuestion,
     DisruptionQuestion,
     LegacyRepairQuestion,
     NodeQuestion,
+    Snapshot,
     ValidationQuestion,
 )
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.repairs import RepairRules
-from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from tests.builders import NOON
 from tests.core.disruption.questions import REPAIRS, clusters, questions
 from tests.core.disruption.scenes import (

@@ -25,12 +25,10 @@ from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL, ON_DEMAND, SP
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod
 from karpy.model.pools import Budget, DisruptionPolicy, DisruptionReason, NodePool
-from karpy.model.questions import DisruptionQuestion
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.requirements import one_of
 from karpy.model.settings import Settings
-from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import LaunchOption, Nomination, Verdict
+from karpy.model.snapshot import DisruptionQuestion, Snapshot
+from karpy.model.verdicts import LaunchOption, NodeReason, NodeRefusal, Nomination, Verdict
 from tests.builders import anti_affinity
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (
@@ -267,7 +265,7 @@ def test_a_budget_that_others_use_is_waited_for() -> None:
 
     assert changes_of(explained) == [
         (
-            "wait for 1 node of NodePool web that is on its way out or not ready: budget 1"
+            "wait for 1 node of NodePool web that is being deleted or not ready: budget 1"
             " (`nodes: 1`) allows 1"
         )
     ]

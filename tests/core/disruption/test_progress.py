@@ -9,6 +9,7 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Validation
 from karpy.core.disruption.progress import (
     FORMING_TIME,
+    TAINTING_PACE,
     NodeChange,
     Progress,
     advance,
@@ -24,12 +25,10 @@ from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.kinds import NODE
-from karpy.model.nodes import Node
+from karpy.model.nodes import Node, RepairAction
 from karpy.model.notices import Notice, Subject
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.repairs import RepairAction
-from karpy.model.verdicts import Launch, LaunchOption
+from karpy.model.verdicts import Launch, LaunchOption, NodeReason, NodeRefusal
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (
     DISRUPTED,
@@ -202,7 +201,9 @@ def test_a_command_begins_with_the_taints_of_its_nodes() -> None:
                 is_disruptive=True,
             ),
         ),
-        outcome=Changes(remarks=(Remark("disrupting node(s)", fields),), requeue_after=SECOND),
+        outcome=Changes(
+            remarks=(Remark("disrupting node(s)", fields),), requeue_after=TAINTING_PACE
+        ),
     )
 
 

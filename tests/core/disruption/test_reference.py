@@ -15,7 +15,12 @@ from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
 from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
 from karpy.model.commands import Command
 from karpy.model.snapshot import Snapshot
-from tests.core.disruption.draws import constrained_cluster, nodes_allowed, roomy_cluster
+from tests.core.disruption.draws import (
+    constrained_cluster,
+    nodes_allowed,
+    roomy_cluster,
+    waiting_cluster,
+)
 from tests.reference import consolidation as law
 
 Draw = Callable[[int], Snapshot]
@@ -27,6 +32,7 @@ WORLDS = pytest.mark.parametrize(
     [
         *((constrained_cluster, range(at, at + 300)) for at in range(0, 900, 300)),
         (roomy_cluster, range(300)),
+        (waiting_cluster, range(300)),
     ],
 )
 

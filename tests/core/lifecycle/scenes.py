@@ -7,8 +7,8 @@ from typing import Final, TypedDict, Unpack
 from msgspec.structs import replace
 
 from karpy.codec.records import CLAIM_DEPENDENTS, POOL_DEPENDENTS
+from karpy.core.lifecycle.changes import FINALIZER
 from karpy.core.lifecycle.conditions import begun
-from karpy.core.lifecycle.records import FINALIZER
 from karpy.model.conditions import TRUE, UNKNOWN, Condition, Conditions
 from karpy.model.constraints import Taint, Toleration
 from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, SPOT, ZONE

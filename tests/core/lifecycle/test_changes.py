@@ -1,13 +1,19 @@
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import (
+    Changes,
     count_reschedulable,
+    hydrate_claim,
+    hydrate_node,
     termination_mode,
 )
 from karpy.model.pods import NODE, STATEFUL_SET
+from karpy.model.records import NodeClassRef
 from tests.builders.pods import daemon_pod, owner, pod
+from tests.core.lifecycle.scenes import CLASS_LABEL, claim, node
 
 MINUTE = timedelta(minutes=1)
 
@@ -31,3 +37,16 @@ def test_pods_that_must_move_are_counted() -> None:
 )
 def test_a_grace_period_says_how_a_node_ends(grace: timedelta | None, expected: str) -> None:
     assert termination_mode(grace) == expected
+
+
+def test_claims_and_nodes_name_their_node_class() -> None:
+    hydrated, host = hydrate_claim(claim()).claim, hydrate_node(node(), claim()).node
+
+    assert hydrated == claim(labels=CLASS_LABEL)
+    assert host == node(labels=CLASS_LABEL)
+
+
+def test_a_claim_without_a_node_class_is_left_alone() -> None:
+    bare = replace(claim(), node_class=NodeClassRef())
+
+    assert hydrate_claim(bare) == Changes(bare)

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.lifecycle.repair import Repair, are_mostly_healthy, repair, snake_case
 from karpy.model.conditions import Condition
+from karpy.model.nodes import RepairAction, RepairPolicy
 from karpy.model.records import NodeRecord
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.repairs import RepairAction, RepairPolicy
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from tests.builders.pods import NOON
 from tests.core.lifecycle.scenes import claim, node
 

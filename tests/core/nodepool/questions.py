@@ -5,8 +5,8 @@ from typing import Final
 from hypothesis import strategies as st
 
 from karpy.model.pools import Headcount
-from karpy.model.questions import FillUpQuestion, PoolQuestion, ThinOutQuestion
 from karpy.model.records import PoolRecord
+from karpy.model.snapshot import FillUpQuestion, PoolQuestion, ThinOutQuestion
 from tests.builders import is_in
 from tests.builders import pool as node_pool
 from tests.builders.pods import NOON

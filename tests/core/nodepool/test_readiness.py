@@ -1,10 +1,13 @@
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from karpy.core.nodepool.readiness import judge_readiness, judge_validity
 from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
-from karpy.model.records import ClassState
+from karpy.model.kinds import NODE_POOL
+from karpy.model.notices import Subject
+from karpy.model.records import ClassState, NodeClassRef
 from tests.builders.pods import NOON
 from tests.core.nodepool.records import pool
 
@@ -55,6 +58,18 @@ def test_a_pool_says_what_is_wrong_with_its_node_class(
             ),
         ],
     )
+
+
+@pytest.mark.parametrize("node_class", [None, ClassState(is_deleting=True)])
+def test_a_pool_whose_node_class_is_gone_gets_an_event(node_class: ClassState | None) -> None:
+    web = replace(pool(), node_class=NodeClassRef("g", "K", "default"))
+
+    changes = judge_readiness(web, node_class, LATER)
+
+    (notice,) = changes.notices
+    assert (notice.reason, notice.is_warning) == ("FailedResolvingNodeClass", True)
+    assert notice.subject == Subject(NODE_POOL, "web", uid="uid-web")
+    assert notice.note == "Failed resolving NodeClass `default`"
 
 
 def test_a_pool_is_ready_once_its_template_is_valid_and_its_node_class_is_ready() -> None:

@@ -17,9 +17,8 @@ from karpy.core.nodepool.staticcapacity import (
 from karpy.model.conditions import FALSE, TRUE, Condition
 from karpy.model.pools import Headcount, NodePool
 from karpy.model.records import NodeClassRef, PoolRecord
-from karpy.model.refusals import Constraint, Exclusion
 from karpy.model.requirements import Requirement, collect, one_of
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import Constraint, Exclusion, Launch
 from tests.builders.pods import NOON
 from tests.core.nodepool.records import claim, pool
 

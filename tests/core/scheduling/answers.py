@@ -10,9 +10,8 @@ from itertools import chain, repeat
 from karpy.core.check.plan import check_plan
 from karpy.core.scheduling.decide import decide
 from karpy.core.scheduling.overlays import with_overlays
-from karpy.model.refusals import PoolRefusal, Refusal
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Verdict
+from karpy.model.verdicts import Launch, PoolRefusal, Refusal, Verdict
 from tests.fuzz.compare import differences
 from tests.reference.solver import solve
 

@@ -97,7 +97,7 @@ def test_no_empty_zone_is_a_no() -> None:
 
 
 def test_a_placed_pod_counts_in_every_zone_it_may_land_in() -> None:
-    """The first one could become a node in any zone, so that nobody is safe from it."""
+    """The first one could become a node in any zone, so that no zone is safe from it."""
     away = [anti_affinity(ZONE, WEB)]
 
     assert hosts(snapshot(pods=pods("web", 2, labels=WEB, anti_affinity=away))) == {
@@ -300,7 +300,7 @@ def test_match_label_keys_shun_the_own_revision() -> None:
 
 
 def test_nothing_is_shunned_where_a_node_cannot_carry_the_key() -> None:
-    """Nobody can meet anybody in a rack that does not exist; Karpenter refuses."""
+    """Pods cannot meet in a rack that does not exist; Karpenter refuses."""
     batch = pods("web", 2, labels=WEB, anti_affinity=[anti_affinity("rack", WEB)])
 
     assert hosts(snapshot(pods=batch)) == {"web-0": "default-0", "web-1": "default-0"}

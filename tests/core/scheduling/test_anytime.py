@@ -3,14 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.check.decisions import placed_pods
+from karpy.core.check.scene import placed_pods
 from karpy.core.scheduling.decide import decide
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.settings import ReservedMode, Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import Reason, Refusal, Verdict
 from tests.builders import (
     affinity,
     anti_affinity,
@@ -125,7 +124,7 @@ def test_unfinished_plans_of_random_clusters_break_no_rule(seed: int) -> None:
     assert decide_checked(cluster, for_looks(1)) == decide_checked(cluster, for_looks(1))
 
 
-# --- nobody starves --------------------------------------------------------------------------
+# --- no pod starves --------------------------------------------------------------------------
 
 
 def test_small_pods_are_placed_though_200_hopeless_ones_are_before_them() -> None:

@@ -14,8 +14,8 @@ from karpy.core.scheduling.breaker import (
 )
 from karpy.core.scheduling.decide import decide
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason
-from karpy.model.vain import Vain, VainLaunches
+from karpy.model.snapshot import Vain, VainLaunches
+from karpy.model.verdicts import Reason
 from tests.builders import NOON, node, owner, pod, pool, snapshot
 from tests.reference.batch import select
 

@@ -1,7 +1,7 @@
 """What is called enough on its own has been tried, and an empty NodePool says what empties it."""
 
 from karpy.core.explain import fixes_for
-from karpy.model.refusals import Constraint
+from karpy.model.verdicts import Constraint
 from tests.builders import (
     FAMILY,
     exists,

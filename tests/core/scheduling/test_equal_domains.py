@@ -91,7 +91,7 @@ def test_a_claim_that_is_open_settles_where_its_types_are_not_dear() -> None:
 
 
 def test_a_reservation_does_not_make_a_domain_cheap() -> None:
-    """It runs out, and those who follow pay what everybody pays."""
+    """It runs out, and the next ones pay the usual price."""
     sold = [
         offering(ZONE_A, ON_DEMAND, 1),
         offering(ZONE_B, ON_DEMAND, 1),

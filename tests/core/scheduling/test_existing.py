@@ -140,6 +140,17 @@ def test_a_daemon_that_a_node_cannot_host_keeps_nobody_away() -> None:
     }
 
 
+def test_a_daemon_that_is_larger_than_a_node_keeps_nobody_away() -> None:
+    cluster = snapshot(
+        nodes=[node("n", cpu="4")],
+        pods=[pod("p", cpu="2"), pod("q", cpu="2")],
+        daemons=[daemon("huge", cpu="100"), daemon("agent", cpu="1")],
+        pools=[],
+    )
+
+    assert hosts(cluster) == {"p": "n", "q": "NO_POOL"}
+
+
 # --- daemons to come -------------------------------------------------------------------------
 
 

@@ -5,8 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.instancetypes import TypeTable
+from karpy.core.scheduling.instancetypes import TypeTable, members
 from karpy.core.scheduling.signatures import Signatures
 from karpy.core.scheduling.topologygroups import (
     AvoidedGroup,

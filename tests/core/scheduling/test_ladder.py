@@ -155,7 +155,7 @@ def test_the_heaviest_goes_first_of_equals_the_first_written(picky: Pod, zone: s
 
 
 def test_only_the_heaviest_node_wish_left_counts() -> None:
-    """A heavy wish that nobody grants is dropped, and then the next one counts."""
+    """A heavy preference that nothing meets is dropped, and then the next one counts."""
     assert _zones(pod("p", prefers=[(9, NOWHERE), (1, IN_B), (5, IN_C)])) == [[ZONE_C]]
     assert _zones(pod("p", prefers=[(5, IN_B), (5, IN_C)])) == [[ZONE_B]]
 

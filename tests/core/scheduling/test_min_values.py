@@ -5,8 +5,8 @@ import pytest
 from karpy.model.instances import LAUNCH_OPTIONS_MAX
 from karpy.model.labels import INSTANCE_TYPE, ZONE
 from karpy.model.pools import NodePool
-from karpy.model.refusals import Constraint, Exclusion, Reason, Refusal
 from karpy.model.settings import MinValuesPolicy, Settings
+from karpy.model.verdicts import Constraint, Exclusion, Reason, Refusal
 from tests.builders import (
     CPUS,
     FAMILY,

@@ -1,11 +1,12 @@
 """Sections 2 and 9: what is on sale, and what a launch asks for."""
 
 import pytest
+from msgspec.structs import replace
 
 from karpy.model.constraints import PREFER_NO_SCHEDULE
 from karpy.model.instances import LAUNCH_OPTIONS_MAX, InstanceType
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ON_DEMAND, SPOT, ZONE
-from karpy.model.pods import DaemonSet
+from karpy.model.pods import DaemonSet, PodDisruption
 from karpy.model.records import NodeClassRef
 from karpy.model.verdicts import Launch, LaunchOption
 from tests.builders import (
@@ -325,3 +326,29 @@ def test_daemons_that_leave_nothing_rule_a_type_out() -> None:
     )
 
     assert types_launched(cluster) == [["large"]]
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [daemon("agent", cpu="1000"), daemon("agent", more={"example.com/gpu": "1"})],
+    ids=["too-large", "of-another-kind"],
+)
+def test_a_daemon_that_no_type_has_room_for_keeps_no_pod_from_a_node(agent: DaemonSet) -> None:
+    cluster = snapshot(pods=[pod("p", cpu="1")], daemons=[agent])
+
+    assert pods_launched(cluster) == [["p"]]
+
+
+def test_of_daemons_that_have_no_room_together_the_critical_ones_count() -> None:
+    critical = daemon("network", cpu="3")
+    critical = replace(
+        critical,
+        pod=replace(critical.pod, disruption=PodDisruption(priority_class="system-node-critical")),
+    )
+    cluster = snapshot(
+        pods=pods("p", 2, cpu="1"),
+        daemons=[daemon("a-small", cpu="2"), critical],
+        catalog=catalog([instance_type("t", cpu="4")]),
+    )
+
+    assert pods_launched(cluster) == [["p-0"], ["p-1"]]

@@ -15,10 +15,9 @@ from karpy.model.pods import (
     Pod,
     PodDisruption,
 )
-from karpy.model.refusals import Constraint, Exclusion, Reason, Refusal
 from karpy.model.requirements import Requirement
 from karpy.model.settings import PreferencePolicy, Settings
-from karpy.model.verdicts import PoolNotice, Verdict
+from karpy.model.verdicts import Constraint, Exclusion, PoolNotice, Reason, Refusal, Verdict
 from tests.builders import (
     FAMILY,
     absent,

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.codec.verdicts import verdict_to_json
-from karpy.core.check.decisions import placed_pods
 from karpy.core.check.plan import check_plan
+from karpy.core.check.scene import placed_pods
 from karpy.core.scheduling.decide import decide
 from karpy.core.scheduling.packers.portfolio import (
     Draft,
@@ -17,10 +17,9 @@ from karpy.core.scheduling.pending import Batch
 from karpy.model.constraints import AffinityTerm
 from karpy.model.labels import HOSTNAME, WELL_KNOWN, ZONE
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.settings import Packing, Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, LaunchOption, Verdict
+from karpy.model.verdicts import Launch, LaunchOption, Reason, Refusal, Verdict
 from tests.builders import (
     affinity,
     catalog,

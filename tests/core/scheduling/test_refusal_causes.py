@@ -4,12 +4,12 @@ import pytest
 
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 from karpy.model.pods import HostPort
-from karpy.model.refusals import (
+from karpy.model.settings import ReservedMode, Settings
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import (
     Constraint,
     Exclusion,
 )
-from karpy.model.settings import ReservedMode, Settings
-from karpy.model.snapshot import Snapshot
 from tests.builders import (
     DRIVER,
     FAMILY,
@@ -160,7 +160,7 @@ UNTRIED = {
     Constraint.POOL_STATIC,
     Constraint.RESERVATION,
 }
-"""Nobody knows whether lifting one of these alone would be enough."""
+"""Whether lifting one of these alone would be enough is not known."""
 
 
 def test_every_constraint_has_its_case() -> None:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import HostPort
-from karpy.model.refusals import (
+from karpy.model.verdicts import (
     Constraint,
     Exclusion,
     NearMiss,

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.instancetypes import TypeTable
+from karpy.core.scheduling.instancetypes import TypeTable, members
 from karpy.core.scheduling.signatures import NEVER, Signatures
 from karpy.model.instances import InstanceType
 from karpy.model.labels import HOSTNAME, ZONE

@@ -149,7 +149,7 @@ def test_a_zone_that_only_a_node_is_in_is_a_domain() -> None:
 
 
 def test_a_zone_of_a_deleting_node_is_none() -> None:
-    """Nobody can go there, and it would hold the minimum down for ever."""
+    """No pod can go there, and it would hold the minimum down for ever."""
     elsewhere = node("n", zone="zone-z", deleting=True)
     batch = pods("web", 5, labels=WEB, spreads=[spread(ZONE, WEB)])
 

@@ -4,8 +4,8 @@ import pytest
 
 from karpy.model.constraints import NodeTerm
 from karpy.model.labels import ARCH, HOSTNAME, ZONE
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.storage import IMMEDIATE, PersistentVolume, PersistentVolumeClaim, Storage
+from karpy.model.verdicts import Reason, Refusal
 from tests.builders import (
     ZONE_A,
     ZONE_B,

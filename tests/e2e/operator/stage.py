@@ -22,11 +22,14 @@ SECONDS: Final = 120.0
 """What takes seconds on a quiet machine takes longer on a busy one."""
 DEPLOY: Final = Path(__file__).parents[3] / "deploy"
 ACCOUNT: Final = "karpy"
+GATES: Final = (
+    "StaticCapacity=true,NodeRepair=true,CapacityBuffer=true,SpotToSpotConsolidation=true"
+)
 _PAUSE: Final = 0.5
 _LAST_CHARS: Final = 3000
 _MADE_HERE: Final = (
-    "deployments,statefulsets,daemonsets,limitranges,poddisruptionbudgets,pods,"
-    "persistentvolumeclaims"
+    "capacitybuffers,podtemplates,deployments,statefulsets,daemonsets,limitranges,"
+    "poddisruptionbudgets,pods,persistentvolumeclaims"
 )
 
 
@@ -118,7 +121,7 @@ def start_karpy(plane: ControlPlane, kubeconfig: Path, **settings: str) -> Opera
         plane,
         [sys.executable, "-m", "karpy", "run"],
         name="karpy",
-        settings={"FEATURE_GATES": "StaticCapacity=true", **settings},
+        settings={"FEATURE_GATES": GATES, **settings},
         kubeconfig=kubeconfig,
     )
 

@@ -38,7 +38,7 @@ def test_after_a_restart_of_the_api_server_pods_get_nodes_again(grown: Stage) ->
 
 
 def test_an_operator_killed_amid_a_launch_is_continued(grown: Stage) -> None:
-    """One node for each claim, however often somebody had to begin anew."""
+    """One node for each claim, however often an operator had to begin anew."""
     grown.scale("web", 20)
     grown.wait(lambda: len(grown.all("nodeclaims")) > 1)
 

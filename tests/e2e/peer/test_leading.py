@@ -28,7 +28,7 @@ def plane(programs: Path, tmp_path: Path) -> Iterator[ControlPlane]:
 
 
 def holder(plane: ControlPlane) -> str:
-    """Tell who leads; nobody if the lease is free or was never taken."""
+    """Return the leader; empty if the lease is free or was never taken."""
     found = plane.try_kubectl("get", "lease", LEASE, "-n", NAMESPACE, "-o", "json")
     spec = json.loads(found.out)["spec"] if not found.code else {}
     return str(spec.get("holderIdentity") or "")

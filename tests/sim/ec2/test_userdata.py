@@ -5,8 +5,8 @@ import base64
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.aws.userdata.bootstrap import Bootstrap
-from karpy.core.aws.userdata.families import encoded_user_data, family_of
+from karpy.core.aws.bootstrap import Bootstrap
+from karpy.core.aws.userdata import encoded_user_data, family_of
 from karpy.model.constraints import Taint
 from karpy.model.ec2nodeclass import Ec2NodeClassSpec, ImageTerm, Kubelet
 from karpy.sim.ec2.userdata import Joining, read_user_data

@@ -18,7 +18,7 @@ SCRIPT = "from tests.sim.scheduler.test_determinism import story; print(story())
 def _busy_day() -> Stage:
     nodes = [node(f"n{each}", zone="abc"[each % 3], cpu="4") for each in range(9)]
     near = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "a1"}}}
-    wish = [{"weight": 10, "podAffinityTerm": near}]
+    preference = [{"weight": 10, "podAffinityTerm": near}]
     spread = {
         "maxSkew": 2,
         "topologyKey": HOSTNAME,
@@ -31,7 +31,9 @@ def _busy_day() -> Stage:
             cpu=f"{100 * (each % 5 + 1)}m",
             labels={"app": f"a{each % 4}"},
             topologySpreadConstraints=[spread] if each % 3 == 0 else [],
-            affinity={"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wish}}
+            affinity={
+                "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preference}
+            }
             if each % 2
             else {},
         )

@@ -104,8 +104,8 @@ class _World:
         side = draw.choice(["podAffinity", "podAntiAffinity"])
         if draw.random() < 0.5:
             return {side: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-        wish = [{"weight": draw.randint(1, 100), "podAffinityTerm": term}]
-        return {side: {"preferredDuringSchedulingIgnoredDuringExecution": wish}}
+        preference = [{"weight": draw.randint(1, 100), "podAffinityTerm": term}]
+        return {side: {"preferredDuringSchedulingIgnoredDuringExecution": preference}}
 
     def _spread(self) -> JsonObject:
         draw = self.draw
@@ -138,7 +138,7 @@ def _differences(seed: int) -> list[object]:
     found: list[object] = []
     for step in range(STEPS):
         world.change()
-        # Not everybody looks every time, so that several changes come at once.
+        # Not every reader looks every time, so that several changes come at once.
         for roster in rosters[: 1 + step % len(rosters)]:
             roster.refresh()
             known = _view(roster, world.table)

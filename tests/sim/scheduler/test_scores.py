@@ -30,8 +30,8 @@ REPLICA_SET: JsonObject = {
 
 def _wish(side: str, key: str = ZONE) -> JsonObject:
     term = {"topologyKey": key, "labelSelector": {"matchLabels": WEB}}
-    wish = [{"weight": 100, "podAffinityTerm": term}]
-    return {side: {"preferredDuringSchedulingIgnoredDuringExecution": wish}}
+    preference = [{"weight": 100, "podAffinityTerm": term}]
+    return {side: {"preferredDuringSchedulingIgnoredDuringExecution": preference}}
 
 
 def test_the_emptier_node_is_better() -> None:
@@ -81,13 +81,15 @@ def test_a_taint_that_only_warns_is_avoided() -> None:
 
 def test_a_preferred_node_is_better() -> None:
     rule = {"matchExpressions": [expression("disk", "In", "ssd")]}
-    wish = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 50, "preference": rule}]}
+    preference = {
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 50, "preference": rule}]
+    }
 
     stage = play(
         node("n1"),
         node("n2", labels={"disk": "ssd"}),
         placed("old", "n2", cpu="1"),
-        pod("a", affinity={"nodeAffinity": wish}),
+        pod("a", affinity={"nodeAffinity": preference}),
     )
 
     assert stage.node_of("a") == "n2"

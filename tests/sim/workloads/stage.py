@@ -1,4 +1,4 @@
-"""Workload controllers on virtual time, and somebody who runs their pods, or does not."""
+"""Workload controllers on virtual time, and kubelets that run their pods, or do not."""
 
 import asyncio
 from collections.abc import Iterator

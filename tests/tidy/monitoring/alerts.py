@@ -108,7 +108,7 @@ _PODS: Final = Group(
             "KarpyPodsUndecided",
             Severity.CRITICAL,
             "max(karpenter_pods_provisioning_scheduling_undecided_time_seconds) > 300",
-            "5m",
+            "1m",
             "A pod has waited {{ $value | humanizeDuration }} for a decision",
             "The dashboard Controllers shows whether decisions take long or none is made;"
             " `karpy explain POD` makes the same decision on your machine.",
@@ -149,12 +149,24 @@ _NODES: Final = Group(
             "KarpyLaunchErrors",
             Severity.CRITICAL,
             "sum by (nodepool, error)"
-            ' (rate(karpenter_cloudprovider_errors_total{method="Create"}[10m])) > 0',
+            ' (rate(karpenter_cloudprovider_errors_total{method="Create",'
+            ' error!="InsufficientCapacityError"}[10m])) > 0',
             "15m",
             "NodePool {{ $labels.nodepool }} has had launches fail for 15 minutes:"
             " {{ $labels.error }}",
-            "`kubectl describe nodeclaim` has the message of the cloud. InsufficientCapacityError"
-            " passes by itself if the NodePool allows more types and zones.",
+            "`kubectl describe nodeclaim` has the message of the cloud: a quota, a missing"
+            " permission, a node class that is wrong.",
+        ),
+        Alert(
+            "KarpySoldOut",
+            Severity.WARNING,
+            "sum by (nodepool) (rate(karpenter_cloudprovider_errors_total"
+            '{method="Create", error="InsufficientCapacityError"}[10m])) > 0',
+            "30m",
+            "The cloud has been sold out of what NodePool {{ $labels.nodepool }} may buy for half"
+            " an hour",
+            "Pods that other types suit have got them: only this NodePool is too narrow. Allow more"
+            " types, zones or on-demand; `karpy instances --pool NODEPOOL` lists what it may buy.",
         ),
         Alert(
             "KarpyNodesDoNotRegister",
@@ -245,8 +257,8 @@ _LIMITS: Final = Group(
         Alert(
             "KarpyNodePoolNearLimit",
             Severity.WARNING,
-            "karpenter_nodepools_usage / on (nodepool, resource_type)"
-            " (karpenter_nodepools_limit > 0) > 0.9",
+            "max by (nodepool, resource_type) (karpenter_nodepools_usage)"
+            " / max by (nodepool, resource_type) (karpenter_nodepools_limit > 0) > 0.9",
             "15m",
             "NodePool {{ $labels.nodepool }} has {{ $value | humanizePercentage }} of its limit of"
             " {{ $labels.resource_type }}",

@@ -1,4 +1,4 @@
-"""Which request is answered by whom."""
+"""Which handler answers which request."""
 
 import asyncio
 import hmac

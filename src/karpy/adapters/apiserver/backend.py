@@ -1,4 +1,4 @@
-"""What is served: somebody's objects."""
+"""What an API server serves: the objects of a backend."""
 
 from typing import Protocol
 
@@ -16,7 +16,7 @@ class Backend(Discovery, Protocol):
     """
 
     def acting_as(self, manager: str) -> Objects:
-        """Return the objects as somebody sees and writes them; fields written become theirs."""
+        """Return the objects as a manager sees them; it owns the fields that it writes."""
 
     async def read(self, kind: Kind, name: str, namespace: str, *, subresource: str) -> JsonObject:
         """Return what a subresource shows of an object: its Scale, or itself."""

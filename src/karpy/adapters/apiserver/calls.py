@@ -43,7 +43,7 @@ class Call:
         return self.request.headers.get("User-Agent", "")
 
     def objects(self, manager: str = "") -> Objects:
-        """Return the objects as whoever asks sees and writes them."""
+        """Return the objects as the caller sees and writes them."""
         return self.backend.acting_as(manager)
 
     def writing(self, options: str) -> Writing:

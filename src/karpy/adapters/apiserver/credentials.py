@@ -35,7 +35,7 @@ class Identity(Struct, frozen=True):
         """Return what to serve TLS with."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         with TemporaryDirectory(prefix="karpy-") as folder:
-            # The only way into OpenSSL is a file; this one is gone before anybody connects.
+            # The only way into OpenSSL is a file; this one is gone before the first connection.
             path = Path(folder, "server.pem")
             write_privately(path, self.key + self.certificate)
             context.load_cert_chain(path)

@@ -46,6 +46,6 @@ async def delete_collection(call: Call) -> web.Response:
                 is_dry_run=is_dry_run,
             )
         except NotFound:
-            # It went with another one, or somebody was faster.
+            # It was deleted with another one, or by another request.
             continue
     return call.answer(call.shown_list(page))

@@ -45,7 +45,7 @@ _STAGES: Final = {"alpha": 0, "beta": 1, None: 2}
 
 
 class Entry(Struct, frozen=True):
-    """One resource as clients are told of it."""
+    """One resource as discovery shows it to clients."""
 
     kind: Kind
     singular: str

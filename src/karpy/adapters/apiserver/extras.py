@@ -1,4 +1,4 @@
-"""What is served besides objects: questions about rights, bindings, and what nobody measures."""
+"""What is served besides objects: questions about rights, bindings, absent metrics."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A kubeconfig for those who may come in."""
+"""A kubeconfig for the users of an embedded cluster."""
 
 import json
 import os
@@ -14,7 +14,7 @@ CONTEXT: Final = "karpy-cluster"
 
 
 def is_ours(path: Path) -> bool:
-    """Tell whether a file is a kubeconfig that we wrote, and nobody added to."""
+    """Tell whether a file is a kubeconfig that Karpy wrote, without additions."""
     try:
         found: Any = parse_yaml(path.read_text(encoding="utf-8"))
         return [each["name"] for each in found["contexts"]] == [CONTEXT]

@@ -122,7 +122,7 @@ def read_watching(params: Mapping[str, str], namespace: str) -> Watching:
 
 
 def read_writing(params: Mapping[str, str], agent: str, options: str) -> Writing:
-    """Read the options of a write; who gives no name is known by their program."""
+    """Read the options of a write; the default field manager is the client program."""
     validation = params.get("fieldValidation", "")
     if validation not in _VALIDATIONS:
         raise _unsupported(options, "fieldValidation", validation, _VALIDATIONS)

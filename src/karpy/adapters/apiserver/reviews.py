@@ -1,4 +1,4 @@
-"""Questions about rights: whoever has the token may do everything."""
+"""Questions about rights: a request with the token may do everything."""
 
 from typing import Final
 

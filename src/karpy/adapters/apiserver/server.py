@@ -25,8 +25,8 @@ class ApiServer:
     """
     Serves a backend on loopback for as long as it is entered.
 
-    Port 0 is any that is free. Whoever has the token may do everything; without one there are only
-    health and version.
+    Port 0 is any that is free. A request with the token may do everything; without it there
+    are only health and version.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ApiServer:
         open_ones = [each.transport for each in server.connections] if server else []
         await self._runner.cleanup()
         for transport in open_ones:
-            # TLS says good-bye and waits for an answer; who is idle gives none.
+            # TLS closes with a message and waits for an answer; an idle client gives none.
             if transport is not None:
                 transport.abort()
         await asyncio.sleep(0)

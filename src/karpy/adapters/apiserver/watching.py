@@ -46,7 +46,7 @@ async def watch(call: Call) -> web.StreamResponse:
 
 
 async def _end(first: "asyncio.Future[WatchEvent | None]") -> None:
-    """Let go of an event nobody waits for any more, so that its source can be closed."""
+    """Drop an event that is no longer awaited, so that its source can be closed."""
     if not first.done():
         first.cancel()
         await asyncio.wait([first])
@@ -55,7 +55,7 @@ async def _end(first: "asyncio.Future[WatchEvent | None]") -> None:
 
 
 async def _look_for_refusal(first: "asyncio.Future[WatchEvent | None]") -> None:
-    """Raise what is wrong with the request itself; an expired version is told in the stream."""
+    """Raise what is wrong with the request itself; an expired version is reported in the stream."""
     for _ in range(_TURNS_TO_FAIL):
         await asyncio.sleep(0)
     error = first.exception() if first.done() else None

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.model.instances import Catalog
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 
 

@@ -109,7 +109,7 @@ PEER: Final = Bundle(
     command="karpy controlplane build --peer",
     folder="peer/",
 )
-"""Karpenter with KWOK for a cloud: whom we are measured against, and take over from."""
+"""Karpenter with KWOK for a cloud: Karpy is measured against it, and takes over from it."""
 TOOLS: Final = Bundle(
     name="tools",
     what="helm and promtool",

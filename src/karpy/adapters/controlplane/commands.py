@@ -20,7 +20,7 @@ class Layout(Struct, frozen=True):
     ports: Mapping[str, int]
     """By the name of the program; etcd has a second one for its peers."""
     audited: str = ""
-    """The user whose requests the API server writes down; empty is nobody."""
+    """The user whose requests the API server writes down; empty for none."""
 
     @property
     def server(self) -> str:
@@ -100,7 +100,7 @@ def apiserver_flags(layout: Layout) -> list[str]:
         f"--secure-port={layout.ports['kube-apiserver']}",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
-        # Endpoints must not be on loopback, and nobody looks for this one by its service.
+        # Endpoints must not be on loopback, and no client finds this one by its Service.
         "--endpoint-reconciler-type=none",
         "--authorization-mode=RBAC",
         f"--token-auth-file={layout.tokens}",

@@ -77,7 +77,7 @@ class Guard:
         return process
 
     def stop(self) -> None:
-        """End every process of the group, whoever started it."""
+        """End every process of the group, children of programs included."""
         if self._watcher is None:
             return
         try:

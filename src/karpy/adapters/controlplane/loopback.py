@@ -16,7 +16,7 @@ _OK: Final = 200
 
 
 def free_ports(names: Iterable[str]) -> dict[str, int]:
-    """Find a port for each name that nobody listens on, no two the same."""
+    """Find a free port for each name, no two the same."""
     with ExitStack() as stack:
         sockets = {name: stack.enter_context(socket.socket()) for name in names}
         for each in sockets.values():

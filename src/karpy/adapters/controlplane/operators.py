@@ -1,4 +1,4 @@
-"""An operator that runs beside a control plane: Karpenter, or whoever takes its place."""
+"""An operator that runs beside a control plane: Karpenter, or a replacement of it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -218,7 +218,7 @@ class ControlPlane:
 
     def forget_history(self) -> None:
         """
-        Make etcd forget old versions, so that who continues from one is told to start anew.
+        Make etcd forget old versions, so that a watch that resumes from one has to list again.
 
         The API server does the same every five minutes, and notes how far it went under a key of
         its own. What it has in memory it forgets within 15 seconds, or at once by a restart.
@@ -303,7 +303,7 @@ class ControlPlane:
         return is_healthy(port, COMMANDS[name].health, authority if speaks_tls else "")
 
     def _authority(self) -> str:
-        """Read who vouches for the API server, as soon as that has written it down."""
+        """Read the authority of the API server, as soon as the server has written it."""
         chain = self._layout.certificates / "apiserver.crt"
         return authority_of(chain.read_text(encoding="ascii")) if chain.exists() else ""
 

@@ -24,7 +24,7 @@ def built_folder(environ: Mapping[str, str], bundle: Bundle = CONTROL_PLANE) -> 
 
 
 def chosen_folder(environ: Mapping[str, str], bundle: Bundle = CONTROL_PLANE) -> Path | None:
-    """Name the folder that somebody has chosen by the environment, or None."""
+    """Return the folder that the environment names, or None."""
     chosen = environ.get(bundle.assets)
     return Path(chosen) if chosen else None
 

@@ -16,7 +16,7 @@ from karpy.adapters.controlplane.programs import cache_folder
 from karpy.errors import ControlPlaneMissing
 
 Tell: TypeAlias = Callable[[str], object]
-"""Says a line to whoever waits."""
+"""Takes a line about progress."""
 
 _LAST_LINES: Final = 5
 

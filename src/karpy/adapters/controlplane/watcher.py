@@ -2,7 +2,7 @@
 End a group of processes when their owner is gone, however it went.
 
 Run as a script of its own, by `Guard`. It says the number of the process group that programs shall
-join, and waits. Standard input is a pipe that nobody writes to: it closes when the owner ends, also
+join, and waits. Standard input is a pipe without data: it closes when the owner ends, also
 by `kill -9`. Then the whole group is killed, and the folders named as arguments are removed.
 """
 

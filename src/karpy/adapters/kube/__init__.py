@@ -1,1 +1,1 @@
-"""A real API server over HTTP: who we are, what we ask, what it tells; nothing is decided here."""
+"""A real API server over HTTP: credentials, calls, watches; nothing is decided here."""

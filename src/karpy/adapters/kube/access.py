@@ -39,7 +39,7 @@ class Endpoint(Withheld, frozen=True):
     """Name the certificate must carry, if not the one in the address."""
     proxy: str = ""
     exec_config: JsonObject | None = None
-    """What an exec plugin is told about the cluster besides."""
+    """What an exec plugin gets about the cluster besides."""
     login: Login | None = None
     """What the address of the server carried; counts if the user has no other credentials."""
     proxy_login: Login | None = None
@@ -62,7 +62,7 @@ class ExecPlugin(Withheld, frozen=True):
     install_hint: str = ""
     interactive_mode: str = IF_AVAILABLE
     has_cluster_info: bool = False
-    """Whether it is told which cluster it is asked for."""
+    """Whether it gets the cluster that it is called for."""
 
 
 class User(Withheld, frozen=True):

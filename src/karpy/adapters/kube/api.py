@@ -40,7 +40,7 @@ from karpy.ports.objects import (
 )
 
 IDLE_SECONDS: Final = 150.0
-"""Bookmarks come every minute or so; whoever is silent for longer than this is not there."""
+"""Bookmarks come every minute or so; a server that is silent for longer is taken to be gone."""
 
 
 class KubeApi:

@@ -1,4 +1,4 @@
-"""Credentials: who we are to the server right now."""
+"""Credentials: the current identity for the API server."""
 
 import asyncio
 from pathlib import Path
@@ -48,7 +48,7 @@ class FixedCredentials:
 
 
 class FileCredentials:
-    """An identity in files that somebody else renews."""
+    """An identity in files that another program renews."""
 
     def __init__(self, user: User, seconds: float = FILE_SECONDS) -> None:
         self._user = user

@@ -1,4 +1,4 @@
-"""Events for people: said once, not too often, and never in anybody's way."""
+"""Events for people: emitted once, at a limited rate, and never ahead of other requests."""
 
 import asyncio
 from collections import deque
@@ -20,7 +20,7 @@ from karpy.ports.objects import Objects
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 _COMPONENT: Final = "karpenter"
-"""Whom events are said by: Karpenter's own name, for those who look for it."""
+"""The source of events: Karpenter's own name, which tools look for."""
 _WAITING_MAX: Final = 1000
 _LATER_MAX: Final = 5000
 _LATER_RATE: Final = (5.0, 20)

@@ -24,7 +24,7 @@ _EARLIEST: Final = timedelta(seconds=60)
 """So long before they expire credentials are renewed; those that live shortly, later."""
 _SHARE: Final = 0.2
 _SECONDS_MAX: Final = 60.0
-"""A plugin that asks nobody anything and takes longer than this hangs."""
+"""A plugin that asks no person and takes longer than this hangs."""
 _BY_HAND: Final = "run the command by hand: what it prints may be secret and is not repeated here"
 
 
@@ -107,7 +107,7 @@ class ExecCredentials:
         is_interactive = plugin.interactive_mode in {ALWAYS, IF_AVAILABLE} and sys.stdin.isatty()
         if plugin.interactive_mode == ALWAYS and not is_interactive:
             raise self._refused(
-                "it wants to ask a person, and nobody is at the terminal",
+                "it wants to ask a person, and there is no terminal",
                 "use credentials that need no person, or `interactiveMode: IfAvailable`",
             )
         info = msgspec.json.encode(self._info(is_interactive=is_interactive)).decode()

@@ -139,7 +139,7 @@ def no_answer(what: str, server: str, error: Exception) -> ClusterError:
             hint="check `proxy-url` in the kubeconfig, or HTTPS_PROXY and NO_PROXY",
         )
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return Unreachable(f"cannot {what}: nobody knows the host of {server}")
+        return Unreachable(f"cannot {what}: the host of {server} has no address")
     if isinstance(error, asyncio.TimeoutError):
         return Unreachable(f"cannot {what}: {server} does not answer in time")
     if isinstance(error, aiohttp.ClientConnectorError):

@@ -1,4 +1,4 @@
-"""List-then-watch streams that heal themselves."""
+"""List-then-watch streams that begin again after failures."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable

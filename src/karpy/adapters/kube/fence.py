@@ -71,7 +71,7 @@ def fenced_request(fence: Fence) -> type[aiohttp.ClientRequest]:
                 self._check()
             except LeadershipUncertain as error:
                 if conn.protocol is not None:
-                    # Whoever waits for the answer hears why there is none.
+                    # The request that waits for the answer gets the reason.
                     conn.protocol.set_exception(error)
                 return
             await super().write_bytes(writer, conn, content_length)

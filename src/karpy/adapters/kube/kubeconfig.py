@@ -139,7 +139,7 @@ def _read_file(file: Path) -> Fields:
         raise KubeconfigInvalid(
             path=str(file),
             problem=f"is not YAML{place}",
-            hint="mend the file, or fetch a new one from whoever runs the cluster",
+            hint="mend the file, or fetch a new one from an administrator of the cluster",
         ) from None
     try:
         return Fields({} if document is None else document)
@@ -219,7 +219,7 @@ def _impersonation(fields: Fields) -> tuple[tuple[str, str], ...]:
 
 def _read_plugin(entry: _Entry, fields: Fields) -> ExecPlugin:
     version = fields.choice("apiVersion", (EXEC_V1, EXEC_V1BETA1))
-    # The first version left the mode open; since then whoever writes a plugin must choose.
+    # The first version left the mode open; later versions require it.
     default = IF_AVAILABLE if version == EXEC_V1BETA1 else ""
     command = fields.needed("command")
     if "/" in command or os.sep in command:

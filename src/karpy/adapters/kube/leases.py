@@ -93,7 +93,7 @@ class Election:
 
     @property
     def leader(self) -> str:
-        """Who leads as far as we know; empty if nobody does."""
+        """The last known leader; empty for none."""
         return str((self._seen.get("spec") or {}).get("holderIdentity") or "")
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> bool:

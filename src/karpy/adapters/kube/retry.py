@@ -70,7 +70,7 @@ class Patience(Struct, frozen=True):
     first_seconds: float = 0.2
     longest_seconds: float = 5.0
     asked_seconds_max: float = 30.0
-    """Whoever is told to wait longer than this should know, and do something else."""
+    """A longer wait that the server asks for is passed on as an error."""
 
     def pause(self, tried: int, error: ClusterError, repeat: Repeat, dice: Dice) -> float | None:
         """Return the seconds to wait after so many tries; None means: give up."""
@@ -91,5 +91,5 @@ PATIENCE: Final = Patience()
 def _is_worth_it(error: ClusterError, repeat: Repeat) -> bool:
     if repeat is Repeat.NEVER or not error.is_worth_a_retry:
         return False
-    # Whoever is throttled was not served, so asking again does nothing twice.
+    # A throttled request was not served, so asking again does nothing twice.
     return repeat is Repeat.ALWAYS or isinstance(error, Throttled)

@@ -1,4 +1,4 @@
-"""The wire: sends calls, shows who we are, asks again where that helps, names what went wrong."""
+"""The wire: sends calls with credentials, repeats them where that helps, names what failed."""
 
 import asyncio
 import time
@@ -55,7 +55,7 @@ class Transport:
     One cluster as one user, over HTTP.
 
     Requests beyond the rate wait their turn. A 401 has the credentials renewed once. Whatever
-    fails is told as a ClusterError, or as CredentialsRefused if there is nobody to be.
+    fails is told as a ClusterError, or as CredentialsRefused if there are no credentials.
     """
 
     def __init__(
@@ -255,7 +255,7 @@ class Transport:
     def _opened_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                # Watches hold their connections; a limit would let them starve everybody else.
+                # Watches hold their connections; with a limit they would starve all other requests.
                 connector=aiohttp.TCPConnector(limit=0),
                 request_class=self._request_class,
                 cookie_jar=aiohttp.DummyCookieJar(),

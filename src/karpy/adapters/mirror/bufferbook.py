@@ -9,8 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from karpy.adapters.mirror.records import FieldReader
-from karpy.adapters.mirror.shelves import OnFailure, Shelf, raise_at_once
+from karpy.adapters.mirror.records import FieldReader, OnFailure, Shelf, raise_at_once
 from karpy.barriers import Barrier
 from karpy.codec.buffers import read_buffer_record, read_pod_source
 from karpy.codec.fields import Fields, JsonObject

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from karpy.adapters.mirror.nodebook import NodeBook
-from karpy.adapters.mirror.shelves import Shelf
+from karpy.adapters.mirror.records import Shelf
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE, DRIFTED, INITIALIZED
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord

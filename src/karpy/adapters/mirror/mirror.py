@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -10,19 +11,23 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from karpy.adapters.mirror import records
-from karpy.adapters.mirror.censusbook import CensusBook
+from karpy.adapters.mirror.censusbook import CensusBook, DaemonBook
 from karpy.adapters.mirror.consolidationclock import ConsolidationClock
-from karpy.adapters.mirror.daemonbook import DaemonBook
 from karpy.adapters.mirror.nodebook import NodeBook
-from karpy.adapters.mirror.records import Entry, RecordBook
-from karpy.adapters.mirror.shelves import IndexedShelf, OnFailure, Shelf, raise_at_once
+from karpy.adapters.mirror.records import (
+    Entry,
+    IndexedShelf,
+    OnFailure,
+    RecordBook,
+    Shelf,
+    raise_at_once,
+)
 from karpy.barriers import Barrier
 from karpy.codec.clusters import name_namespaces
 from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader
 from karpy.codec.storage import gather_storage
 from karpy.codec.unreadable import unreadable_budget, unreadable_pod
-from karpy.core.lifecycle.expiration import LAUNCH_TIMEOUT
 from karpy.core.scheduling.overlays import apply_overlays
 from karpy.errors import NotFound
 from karpy.model.instances import Catalog
@@ -63,6 +68,8 @@ DISPENSABLE: Final = frozenset({LIMIT_RANGE, RUNTIME_CLASS})
 """Kinds that decisions go on without if they may not be read."""
 _AGAIN_SECONDS: Final = 30.0
 """How long to wait before asking again for a kind that is not installed."""
+_PATIENCE: Final = timedelta(seconds=15)
+"""How long decisions wait for the machine of a NodeClaim."""
 _SPREADING: Final = (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
 """What default spread constraints find the pods of a workload by."""
 
@@ -175,14 +182,20 @@ class Mirror:
         if kept is None:
             return True
         created = kept.record.meta.created
-        is_late = created is not None and self._clock.now() > created + LAUNCH_TIMEOUT
+        # Differs: a NodeClaim without a machine: Karpenter decides about no pod and no node as
+        # long as its launch may take, 5 minutes; Karpy waits 15 seconds for it, because one
+        # NodeClaim that cannot be launched would hold up all others.
+        is_late = created is not None and self._clock.now() > created + _PATIENCE
         return self._is_ours(kept.record) and not is_late
 
     async def wait_until_synced(self) -> None:
         """Return once decisions can be made."""
         while not self.is_synced:
             self._told.clear()
-            await self._told.wait()
+            # No watch tells that a claim has been waited for long enough.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._told.wait()
 
     def waiting_for(self) -> list[Kind]:
         """List the kinds that were not listed yet."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
+from karpy.adapters.mirror.records import IndexedShelf, Shelf
 from karpy.model.nodes import Node, join_node
 from karpy.model.records import ClaimRecord, NodeRecord
 
@@ -20,7 +20,7 @@ class NodeBook:
         self.claims: IndexedShelf[ClaimRecord] = IndexedShelf(lambda claim: claim.provider_id)
         self.limits: Shelf[Mapping[str, int | None]] = Shelf()
         self._named: IndexedShelf[ClaimRecord] = IndexedShelf(lambda claim: claim.node_name)
-        """Claims by the node that they say is theirs."""
+        """Claims by the node that their status names."""
         self._joined: tuple[Node, ...] = ()
         self._by_node: dict[str, Node] = {}
         self._by_claim: dict[str, Node] = {}

@@ -39,6 +39,12 @@ EVENTS: Final = (
         is_warning=True,
     ),
     EventSpec(
+        "FailedResolvingNodeClass",
+        ("NodePool", "NodeClaim"),
+        "The node class does not exist, or is being deleted; nothing is launched.",
+        is_warning=True,
+    ),
+    EventSpec(
         "NodeClassNotServed",
         ("NodePool",),
         "The provider of this operator does not know the kind of node class; nothing is launched.",

@@ -18,7 +18,7 @@ from karpy.adapters.telemetry.consolelines import console_line
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import Bug, FileUnwritable, KarpyError
-from karpy.model.options import LogFormat, LogLevel
+from karpy.model.settings import LogFormat, LogLevel
 from karpy.ports.clock import Clock
 
 Log: TypeAlias = FilteringBoundLogger

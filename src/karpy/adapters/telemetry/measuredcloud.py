@@ -10,8 +10,8 @@ from karpy.adapters.telemetry.metrics import Metrics
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import CloudError, MachineNotFound, NoCapacity, NodeClassNotReady
 from karpy.model.instances import Catalog
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 from karpy.ports.records import Records
 

@@ -262,7 +262,7 @@ class Metrics:
     def meter(
         self, metric: str, labels: Mapping[str, str] | None = None
     ) -> Callable[[float], None]:
-        """Return what counts one series, for those who do it often."""
+        """Return what counts one series, for frequent use."""
         series = self._series[metric]
         assert series.spec.type is not MetricType.GAUGE, f"{metric} is set, not counted"
         return partial(series.add, _values(series.spec, labels or {}))

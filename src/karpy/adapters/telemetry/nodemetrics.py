@@ -6,7 +6,7 @@ from typing import Final
 
 from karpy.adapters.telemetry.metrics import GaugeValues, Metrics, Values
 from karpy.adapters.telemetry.specs import label_name
-from karpy.core.observation.nodeusage import (
+from karpy.core.nodepool.usage import (
     NodeSums,
     find_utilization,
     in_units,

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from karpy.adapters.telemetry.metrics import GaugeValues, Metrics, Values
 from karpy.core.lifecycle.changes import Count
-from karpy.core.observation.podlatency import (
+from karpy.core.observation.scheduling import (
+    NO_DECISION,
     NO_WAITS,
     PENDING,
     UNKNOWN,
@@ -21,7 +22,6 @@ from karpy.core.observation.podlatency import (
     owner_link,
     startup_counts,
 )
-from karpy.core.observation.scheduling import NO_DECISION
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from karpy.model.pods import Owner, Pod
 from karpy.model.records import NodeRecord

@@ -9,11 +9,11 @@ from msgspec import Struct
 from karpy.cli.plans import why_line
 from karpy.cli.tables import Align, Column, bar, count_of, cut, dollars, few_of, per_month
 from karpy.cli.terminal import Line, Span, Style, line
-from karpy.codec.labelselectors import EVERYONE, Selector
+from karpy.codec.labelselectors import ANY_LABELS, Selector
 from karpy.core.overview import NodeState, NodeView, Totals, WaitingPod
 from karpy.model.instances import MICROS_PER_DOLLAR
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.resources import CPU, MEMORY, PODS
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 NONE: Final = "-"
 BAR: Final = 8
@@ -23,7 +23,7 @@ _MINUTES: Final = 60
 _HOURS: Final = 3600
 _DAYS: Final = 86_400
 _BOTH_BELOW: Final = 10
-"""Below so many days or hours the next smaller unit is told, too."""
+"""Below so many days or hours the next smaller unit is shown, too."""
 _STYLES: Final = {
     NodeState.DELETING: Style.BAD,
     NodeState.CHOSEN: Style.BAD,
@@ -49,7 +49,7 @@ _KEPT_BY: Final = {
 class Choice(Struct, frozen=True):
     """Which nodes to show, and how."""
 
-    selector: Selector = EVERYONE
+    selector: Selector = ANY_LABELS
     pool: str = ""
     text: str = ""
     """Something that name, type, zone or NodePool must contain."""
@@ -162,6 +162,20 @@ def kept_by(refusal: NodeRefusal) -> str:
     """Say shortly what keeps a node."""
     text = _KEPT_BY.get(refusal.why)
     return refusal.why.value if text is None else text.format(refusal.detail)
+
+
+def alike(waiting: Iterable[WaitingPod]) -> list[list[WaitingPod]]:
+    """Put pods together that ask for the same and of which the same is said, in their order."""
+    groups: dict[tuple[str, Sequence[str]], list[WaitingPod]] = {}
+    for each in waiting:
+        groups.setdefault((waiting_text(each), each.asks), []).append(each)
+    return list(groups.values())
+
+
+def like_it(group: Sequence[WaitingPod]) -> str:
+    """Say how many more pods than the first there are; empty if it is alone."""
+    more = len(group) - 1
+    return f"and {count_of(more, 'more pod')} like it" if more else ""
 
 
 def waiting_text(pod: WaitingPod) -> str:

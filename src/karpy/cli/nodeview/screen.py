@@ -19,6 +19,8 @@ from karpy.cli.nodeview.rows import (
     ORDERS,
     Choice,
     age_text,
+    alike,
+    like_it,
     node_cells,
     node_columns,
     total_parts,
@@ -28,7 +30,7 @@ from karpy.cli.nodeview.rows import (
 from karpy.cli.nodeview.sources import Look, Looking, Source
 from karpy.cli.tables import Align, count_of
 from karpy.cli.terminal import Line, Span, Style, Terminal, harmless, line
-from karpy.codec.labelselectors import EVERYONE, read_label_selector
+from karpy.codec.labelselectors import ANY_LABELS, read_label_selector
 from karpy.core.overview import NodeView, total_of
 from karpy.errors import BadRequest, KarpyError
 
@@ -225,7 +227,7 @@ class Viewer(App[None]):
     def _filter(self, answer: str | None) -> None:
         if answer is None:
             return
-        text, selector = answer.strip(), EVERYONE
+        text, selector = answer.strip(), ANY_LABELS
         if _SELECTOR_SIGNS & set(text):
             try:
                 selector, text = read_label_selector(text), ""
@@ -270,8 +272,9 @@ class PageScreen(Screen[None]):
     def draw(self) -> None:
         """Write the page anew."""
         look = self.viewer.latest
-        if look is not None and self.is_mounted:
-            self.query_one("#page", Static).update(self.viewer.texts(self.lines(look)))
+        # A screen that has just been pushed has no page yet; it draws itself once it has one.
+        if look is not None and (page := self.query("#page")):
+            page.first(Static).update(self.viewer.texts(self.lines(look)))
 
     def lines(self, look: Look) -> list[Line]:
         """Return what the page says."""
@@ -305,12 +308,14 @@ class WaitingScreen(PageScreen):
     def lines(self, look: Look) -> list[Line]:
         waiting = look.shown.waiting
         lines = [line(Span(count_of(len(waiting), "pending pod"), Style.STRONG)), ()]
-        for each in waiting:
-            age = age_text(each.created, look.shown.now)
-            lines.append(line(Span(each.key, waiting_style(each)), f"  {age}"))
-            lines.append(line(f"    {waiting_text(each)}"))
-            if each.asks:
-                lines.append(line(Span(f"    asks for {'; '.join(each.asks)}", Style.QUIET)))
+        for group in alike(waiting):
+            first, *_ = group
+            age = age_text(min(each.created for each in group), look.shown.now)
+            more = Span(like_it(group), Style.QUIET)
+            lines.append(line(Span(first.key, waiting_style(first)), f"  {age}  ", more))
+            lines.append(line(f"    {waiting_text(first)}"))
+            if first.asks:
+                lines.append(line(Span(f"    asks for {'; '.join(first.asks)}", Style.QUIET)))
         return lines
 
 

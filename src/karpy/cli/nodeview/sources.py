@@ -88,7 +88,7 @@ class _Shop:
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self._known: tuple[_Wishes, Supply] | None = None
+        self._known: tuple[_Pools, Supply] | None = None
 
     def supply(self, sight: Sight) -> Supply:
         """Return the catalog for what is seen."""
@@ -98,14 +98,14 @@ class _Shop:
             for each in sight.node_classes
         )
         question = at_home(self._question, sight.snapshot)
-        wishes = question.catalog, pools, specs
-        if self._known is None or self._known[0] != wishes:
+        asked = question.catalog, pools, specs
+        if self._known is None or self._known[0] != asked:
             needs = Needs(sight.snapshot, sight.node_classes)
-            self._known = wishes, find_supply(question, needs)
+            self._known = asked, find_supply(question, needs)
         return self._known[1]
 
 
-_Wishes: TypeAlias = tuple[str | None, tuple[NodePool, ...], tuple[NodeClassFound, ...]]
+_Pools: TypeAlias = tuple[str | None, tuple[NodePool, ...], tuple[NodeClassFound, ...]]
 
 
 def _look_anew(sight: Sight, shop: _Shop, question: Question) -> Look:

@@ -7,6 +7,8 @@ from karpy.cli.nodeview.rows import (
     BAR,
     Choice,
     age_text,
+    alike,
+    like_it,
     node_cells,
     node_columns,
     total_parts,
@@ -38,16 +40,20 @@ def overview_lines(seen: Overview, choice: Choice, width: int) -> list[Line]:
 
 
 def _waiting_lines(seen: Overview, width: int) -> list[Line]:
-    shown = seen.waiting[:_WAITING_MAX]
+    groups = alike(seen.waiting)
+    shown = groups[:_WAITING_MAX]
     lines = [heading(count_of(len(seen.waiting), "pending pod"))]
-    names = [cut(each.key, _KEY_MAX) for each in shown]
+    names = [cut(first.key, _KEY_MAX) for first, *_ in shown]
     label_width = GAP + max(map(len, names)) + GAP
-    for each, name in zip(shown, names, strict=True):
-        text = f"{age_text(each.created, seen.now)}  {waiting_text(each)}"
+    for group, name in zip(shown, names, strict=True):
+        oldest = min(each.created for each in group)
+        text = f"{age_text(oldest, seen.now)}  {waiting_text(group[0])}"
         first, *rest = labelled("", text, width, label_width=label_width, lines_max=3)
-        label = Span(f"  {name}".ljust(label_width), waiting_style(each))
+        label = Span(f"  {name}".ljust(label_width), waiting_style(group[0]))
         lines += [line(label, *first[1:]), *rest]
-    if hidden := len(seen.waiting) - len(shown):
+        if more := like_it(group):
+            lines.append(line(" " * label_width, Span(more, Style.QUIET)))
+    if hidden := sum(map(len, groups[_WAITING_MAX:])):
         lines.append(line(Span(f"  and {count_of(hidden, 'more pod')}", Style.QUIET)))
     return lines
 

@@ -70,7 +70,7 @@ class Turn(Enum):
 
     LAUNCHED = "is paid for"
     READY = "takes pods"
-    EMPTIED = "has nobody but daemons any more"
+    EMPTIED = "has only daemons left"
     GONE = "is not paid for any more"
     RUNS = "runs"
     LEFT = "has left its node"

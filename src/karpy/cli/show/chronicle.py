@@ -27,13 +27,13 @@ from karpy.model.commands import DisruptionVerdict
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import (
+from karpy.model.snapshot import (
     DisruptionQuestion,
     NodeQuestion,
     PoolQuestion,
+    Snapshot,
     ValidationQuestion,
 )
-from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.ports.clock import Clock
 from karpy.sim.store.store import Store
@@ -41,7 +41,7 @@ from karpy.sim.store.store import Store
 Card = TypeVar("Card", NodeCard, PodCard)
 
 TOGETHER: Final = 0.3
-"""What happens to several within so many seconds is told in one line."""
+"""What happens to several within so many seconds is one line."""
 _CLAIM: Final = re.compile(r"\bnodeclaim/([\w.-]+)")
 _DECIDING: Final = "scheduler_scheduling_duration_seconds"
 _WORDS: Final = {
@@ -116,7 +116,7 @@ class Chronicle:
         self._news.clear()
         await self._news.wait()
 
-    # --- for the one who prints ----------------------------------------------------------------
+    # --- for printing ----------------------------------------------------------------------------
 
     def take(self, *, is_over: bool = False) -> list[Happening]:
         """Return what has happened since it was asked last, but for what may still grow."""
@@ -143,7 +143,7 @@ class Chronicle:
             self.say("decide", decision_text(verdict), Style.STRONG)
 
     def record_disruption(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
-        """Hear of a decision about nodes; what comes of it is told by notices."""
+        """Take in a decision about nodes; notices report what comes of it."""
         if isinstance(question, DisruptionQuestion):
             for command in verdict.commands:
                 self.say(_WORDS[command.reason], command_text(command), Style.CARE)
@@ -155,7 +155,7 @@ class Chronicle:
         del question, verdict
 
     def tell(self, notice: Notice) -> None:
-        """Hear what is told about an object."""
+        """Take in a notice about an object."""
         match notice.reason:
             case "Nominated":
                 self._expect(notice)

@@ -13,8 +13,7 @@ from karpy.cli.show.summary import Summary, summarize, summary_answer, summary_l
 from karpy.cli.show.venue import ON_PAPER, Venue
 from karpy.cli.terminal import WIDTH_MIN, Channel, Line, Span, Style, Terminal, line
 from karpy.sim.timelapse import run_faster
-from karpy.wiring.resident import operating
-from karpy.wiring.worlds import embedded_world
+from karpy.wiring.resident import embedded_world, operating
 
 _PACE: Final = 0.2
 

@@ -27,7 +27,7 @@ def decision_text(verdict: Verdict) -> str:
 
 
 def launched_text(card: NodeCard, expected: Counter[str]) -> str:
-    """Say which machine was had, and for whom."""
+    """Say which machine was launched, and for which workloads."""
     machine = f"{card.name}  {card.instance_type}  {card.zone}  {card.capacity_type:<9}"
     whom = _workloads(expected) or "as a replacement"
     return f"{machine} {dollars(card.price)}/h  {whom}"

@@ -151,7 +151,7 @@ class Story:
         return [name for name, card in self._board.nodes.items() if card.empty is not None]
 
     async def _until_settled(self, inflated: int = 0) -> None:
-        """Wait until everybody who should run does."""
+        """Wait until all pods run that should."""
 
         def is_settled() -> bool:
             wanted = self._board.wanted()

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from karpy.cli.examples import CLUSTER, example_documents
 from karpy.cli.show.story import Documents
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.resident import BRISK, OpenCloud
 

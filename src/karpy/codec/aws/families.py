@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct, convert
 
-from karpy.model.ec2types import NITRO, Device, InstanceTypeInfo, Market, NetworkCard, Region
+from karpy.model.ec2 import NITRO, Device, InstanceTypeInfo, Market, NetworkCard, Region
 from karpy.model.instances import micros
 from karpy.model.labels import ON_DEMAND, SPOT
 

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct, ValidationError, convert, field
 
 from karpy.codec.fields import FieldInvalid
-from karpy.model.ec2types import Device, InstanceTypeInfo, NetworkCard
+from karpy.model.ec2 import Device, InstanceTypeInfo, NetworkCard
 
 _ARCHITECTURES: Final = frozenset({"arm64", "x86_64"})
 _HVM: Final = "hvm"

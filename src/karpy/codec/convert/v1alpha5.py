@@ -68,7 +68,7 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
     ref = spec.tried({}, _class_ref, classes, surroundings)
     inner: JsonObject = {
         "nodeClassRef": ref,
-        "requirements": spec.tried([], _requirements),
+        "requirements": spec.tried([], _requirements, str(ref.get("group", AWS_GROUP))),
         **spec.tried({}, taints_of),
         "expireAfter": spec.tried("", _expiry),
     }
@@ -118,20 +118,22 @@ def _class_ref(
         spec.fail("providerRef", "is missing, and so is `provider`", _HALF)
     ref = spec.child("providerRef")
     name = ref.text("name") or ref.fail("name", "is missing", "name the AWSNodeTemplate")
-    ref.carry("apiVersion", "kind")
+    group = ref.text("apiVersion").rpartition("/")[0]
+    kind = ref.text("kind")
     ref.drop_rest()
-    group, kind = surroundings.classes.get(name, (AWS_GROUP, EC2_CLASS))
+    if not kind or group in ("", AWS_GROUP):
+        group, kind = surroundings.classes.get(name, (AWS_GROUP, EC2_CLASS))
     spec.note(Change.RENAMED, "providerRef", "it is `spec.template.spec.nodeClassRef` today")
     return {"group": group, "kind": kind, "name": name}
 
 
-def _requirements(spec: OldFields) -> list[JsonObject]:
+def _requirements(spec: OldFields, class_group: str) -> list[JsonObject]:
     """Return the requirements, and after them what the old webhook added to them."""
     made = requirements_of(spec)
     keys = {normalise(each["key"]) for each in made}
     usual = [(OS, "linux"), (ARCH, "amd64"), (CAPACITY_TYPE, ON_DEMAND)]
     added = [_requirement(key, "In", value) for key, value in usual if key not in keys]
-    if not keys & _TYPE_KEYS:
+    if class_group == AWS_GROUP and not keys & _TYPE_KEYS:
         added.append(_requirement(_CATEGORY, "In", "c", "m", "r"))
         added.append(_requirement(_GENERATION, "Gt", "2"))
     for each in added:

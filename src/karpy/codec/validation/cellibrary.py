@@ -1,4 +1,4 @@
-"""The CEL library, and how a function of ours is told to it."""
+"""The CEL library, and how a function of ours is registered with it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache

@@ -1,12 +1,12 @@
-"""What a node of an instance type offers, before the system takes its share."""
+"""How much of each resource a node of an instance type has, and what of it is left for pods."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from karpy.core.aws.amifamilies import TRAITS
-from karpy.model.ec2nodeclass import NetworkInterface
-from karpy.model.ec2types import (
+from msgspec import Struct
+
+from karpy.model.ec2 import (
     AMD_GPU,
     EFA,
     EFA_ONLY,
@@ -20,10 +20,21 @@ from karpy.model.ec2types import (
     InstanceSettings,
     InstanceTypeInfo,
 )
-from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources, parse_quantity
+from karpy.model.ec2nodeclass import Ec2NodeClass, NetworkInterface
+from karpy.model.labels import INSTANCE_TYPE, REGISTERED
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    Resources,
+    add,
+    parse_quantity,
+)
 
-_MIB: Final = 2**20
 _GIB: Final = 2**30
+_MIB: Final = 2**20
 _GB: Final = 10**9
 _ARM64: Final = "arm64"
 _ARM64_LOSS_MIB: Final = 64
@@ -33,6 +44,58 @@ _HOST_PODS: Final = 2
 """Pods on the host's network that every node has: they need no address."""
 _GPU_RESOURCES: Final = {"NVIDIA": NVIDIA_GPU, "AMD": AMD_GPU, "Habana": GAUDI}
 _DISK_DEFAULT: Final = 20 * _GIB
+_CPU_BANDS: Final = ((1000, 600), (1000, 100), (2000, 50))
+"""How many thousandths of a core come next, and of each 10,000 of them how many are kept."""
+_CPU_BEYOND: Final = 25
+_MEMORY_PER_POD: Final = 11 * _MIB
+_MEMORY_ALWAYS: Final = 255 * _MIB
+_EVICTION_MEMORY: Final = 100 * _MIB
+_HUNDREDTHS: Final = 10_000
+_SIGNALS: Final = {"memory.available": MEMORY, "nodefs.available": EPHEMERAL_STORAGE}
+_ALL: Final = "100"
+"""Percent of a resource; an eviction threshold of that is none."""
+
+
+class FamilyTraits(Struct, frozen=True):
+    """How nodes of an image family differ from those of another."""
+
+    ephemeral_device: str = "/dev/xvda"
+    """The disk that pods' ephemeral storage is on."""
+    disk_bytes: int | None = 20 * _GIB
+    """Its size if the EC2NodeClass does not say; None if the image decides."""
+    is_eni_limited: bool = True
+    """Whether the addresses of the network interfaces limit the pods."""
+    has_pods_per_core: bool = True
+    reserves_for_eni_pods: bool = True
+    """Whether memory is kept for the pods that have an address, even if maxPods allows fewer."""
+    windows_build: str = ""
+
+    @property
+    def is_windows(self) -> bool:
+        return bool(self.windows_build)
+
+
+def _windows(build: str) -> FamilyTraits:
+    return FamilyTraits(
+        "/dev/sda1",
+        50 * _GIB,
+        is_eni_limited=False,
+        reserves_for_eni_pods=False,
+        windows_build=build,
+    )
+
+
+TRAITS: Final[Mapping[AmiFamily, FamilyTraits]] = {
+    AmiFamily.AL2: FamilyTraits(),
+    AmiFamily.AL2023: FamilyTraits(),
+    AmiFamily.BOTTLEROCKET: FamilyTraits(
+        "/dev/xvdb", has_pods_per_core=False, reserves_for_eni_pods=False
+    ),
+    AmiFamily.CUSTOM: FamilyTraits("", None),
+    AmiFamily.WINDOWS_2019: _windows("10.0.17763"),
+    AmiFamily.WINDOWS_2022: _windows("10.0.20348"),
+    AmiFamily.WINDOWS_2025: _windows("10.0.26100"),
+}
 
 
 def capacity(
@@ -120,3 +183,79 @@ def _devices(info: InstanceTypeInfo, settings: InstanceSettings) -> Iterator[tup
 
 def _efa_only(settings: InstanceSettings) -> list[NetworkInterface]:
     return [each for each in settings.network_interfaces if each.type == EFA_ONLY]
+
+
+def overhead(info: InstanceTypeInfo, settings: InstanceSettings, capacity: Resources) -> Resources:
+    """Return what is reserved, and what must stay free lest pods are evicted."""
+    kubelet = settings.kubelet
+    return add(
+        {**_kube_reserved(info, settings, capacity), **_amounts(kubelet.kube_reserved)},
+        _amounts(kubelet.system_reserved),
+        _eviction_thresholds(capacity, kubelet.eviction_hard),
+    )
+
+
+def _kube_reserved(
+    info: InstanceTypeInfo, settings: InstanceSettings, capacity: Resources
+) -> dict[str, int]:
+    pods = capacity[PODS]
+    if TRAITS[settings.family].reserves_for_eni_pods:
+        pods = eni_pods(info, settings)
+    return {
+        CPU: _kept_cpu(capacity[CPU]),
+        MEMORY: _MEMORY_PER_POD * pods + _MEMORY_ALWAYS,
+        EPHEMERAL_STORAGE: _GIB,
+    }
+
+
+def _amounts(texts: Mapping[str, str]) -> dict[str, int]:
+    return {name: parse_quantity(text, name) for name, text in texts.items()}
+
+
+def _kept_cpu(milli: int) -> int:
+    kept = 0
+    for width, share in _CPU_BANDS:
+        kept += min(milli, width) * share // _HUNDREDTHS
+        milli = max(0, milli - width)
+    return kept + milli * _CPU_BEYOND // _HUNDREDTHS
+
+
+def _eviction_thresholds(capacity: Resources, hard: Mapping[str, str]) -> dict[str, int]:
+    kept = {
+        MEMORY: _EVICTION_MEMORY,
+        EPHEMERAL_STORAGE: -(-capacity[EPHEMERAL_STORAGE] // 10),
+    }
+    for signal, resource in _SIGNALS.items():
+        text = hard.get(signal, "")
+        if text:
+            kept[resource] = _threshold(text, capacity[resource], resource)
+    return kept
+
+
+def _threshold(text: str, amount: int, resource: str) -> int:
+    """Read an amount, or a percentage of all there is with two decimals at most."""
+    if not text.endswith("%"):
+        return parse_quantity(text, resource)
+    whole, _, part = text.removesuffix("%").partition(".")
+    if whole == _ALL:
+        return 0
+    return -(-amount * int(whole + f"{part:0<2}"[:2]) // _HUNDREDTHS)
+
+
+def memory_by_type(
+    node_class: Ec2NodeClass, pairs: Iterable[tuple[ClaimRecord, NodeRecord]]
+) -> Mapping[str, int]:
+    """
+    Return the bytes that nodes report by instance type, the least of each.
+
+    Only nodes with an image that the class has now count: another image may leave another amount.
+    """
+    images = {each.id for each in node_class.status.images}
+    found: dict[str, int] = {}
+    for claim, node in pairs:
+        type_ = node.meta.labels.get(INSTANCE_TYPE, "")
+        memory = node.capacity.get(MEMORY, 0)
+        is_registered = node.meta.labels.get(REGISTERED) == "true"
+        if claim.image_id in images and is_registered and type_ and memory:
+            found[type_] = min(found.get(type_, memory), memory)
+    return found

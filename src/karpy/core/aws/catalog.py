@@ -8,13 +8,16 @@ from msgspec.structs import replace
 
 from karpy.core.aws.instancetypes import Frame, frame, instance_type, sold_type
 from karpy.core.aws.offerings import Places, Shop
-from karpy.model.ec2labels import (
+from karpy.model.ec2 import (
     AUTO_MODE_DOMAIN,
     AUTO_MODE_LABELS,
     CAPACITY_RESERVATION_ID,
     EC2_LABELS,
+    Ec2Settings,
+    InstanceSettings,
+    InstanceTypeInfo,
+    Region,
 )
-from karpy.model.ec2types import Ec2Settings, InstanceSettings, InstanceTypeInfo, Region
 from karpy.model.instances import Catalog, InstanceType, Offering, columns
 from karpy.model.labels import WELL_KNOWN, ZONE
 

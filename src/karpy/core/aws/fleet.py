@@ -25,6 +25,8 @@ from karpy.model.verdicts import LaunchOption
 
 OPTIONS_MAX: Final = 60
 """CreateFleet takes no more instance types."""
+_TYPES_WISHED: Final = 5
+"""With fewer types a launch finds no capacity more often than need be."""
 TENANCY: Final = "karpenter.k8s.aws/instance-tenancy"
 _DEFAULT: Final = "default"
 _DEDICATED: Final = "dedicated"
@@ -121,12 +123,27 @@ def choose_capacity_type(types: Iterable[InstanceType], requirements: Requiremen
     return ON_DEMAND
 
 
+def is_thin_fallback(
+    types: Sequence[InstanceType], capacity_type: str, requirements: Requirements
+) -> bool:
+    """Say whether few types are left to choose from of a launch that need not be on-demand."""
+    allowed = requirements.get(CAPACITY_TYPE)
+    may_be_spot = allowed is None or SPOT in allowed
+    return capacity_type == ON_DEMAND and may_be_spot and len(types) < _TYPES_WISHED
+
+
 def choose_tenancy(requirements: Requirements) -> str:
     """Return the tenancy of machines."""
     allowed = requirements.get(TENANCY)
     if allowed is None or _DEFAULT in allowed:
         return _DEFAULT
     return _DEDICATED
+
+
+def trial_tenancy(pools: Iterable[Requirements]) -> Requirements:
+    """Return what a trial asks of the tenancy: dedicated, if some NodePool names that."""
+    is_dedicated = any(_DEDICATED in each[TENANCY] for each in pools if TENANCY in each)
+    return {TENANCY: one_of(TENANCY, _DEDICATED)} if is_dedicated else {}
 
 
 def overrides_of(

@@ -1,31 +1,56 @@
-"""EC2's instance types as a cluster sees them: labels, capacity, overhead and offerings."""
+"""EC2's instance types as a cluster sees them: labels, capacity, offerings, gauges."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
 
-from karpy.core.aws.amifamilies import TRAITS
-from karpy.core.aws.capacity import capacity
+from karpy.core.aws.capacity import TRAITS, capacity, overhead
 from karpy.core.aws.offerings import Shop
-from karpy.core.aws.overhead import overhead
-from karpy.core.aws.typelabels import architecture, type_labels
-from karpy.model.ec2labels import (
+from karpy.core.lifecycle.changes import Count
+from karpy.model.ec2 import (
     AUTO_MODE_DOMAIN,
     AUTO_MODE_TYPE_LABELS,
     CAPACITY_RESERVATION_ID,
     CAPACITY_RESERVATION_INTERRUPTIBLE,
     CAPACITY_RESERVATION_TYPE,
+    INSTANCE_ACCELERATOR_COUNT,
+    INSTANCE_ACCELERATOR_MANUFACTURER,
+    INSTANCE_ACCELERATOR_NAME,
+    INSTANCE_CAPABILITY_FLEX,
+    INSTANCE_CATEGORY,
+    INSTANCE_CPU,
+    INSTANCE_CPU_CLOCK,
+    INSTANCE_CPU_MANUFACTURER,
+    INSTANCE_EBS_BANDWIDTH,
+    INSTANCE_ENCRYPTION,
+    INSTANCE_FAMILY,
+    INSTANCE_GENERATION,
+    INSTANCE_GPU_COUNT,
+    INSTANCE_GPU_MANUFACTURER,
+    INSTANCE_GPU_MEMORY,
+    INSTANCE_GPU_NAME,
+    INSTANCE_HYPERVISOR,
+    INSTANCE_LOCAL_NVME,
+    INSTANCE_MEMORY,
+    INSTANCE_NETWORK_BANDWIDTH,
+    INSTANCE_SIZE,
     INSTANCE_TENANCY,
     PLACEMENT_GROUP_ID,
     PLACEMENT_GROUP_PARTITION,
     TENANCIES,
     TYPE_LABELS,
     ZONE_ID,
+    AmiFamily,
+    Device,
+    Ec2Settings,
+    InstanceSettings,
+    InstanceTypeInfo,
 )
-from karpy.model.ec2types import Ec2Settings, InstanceSettings, InstanceTypeInfo
-from karpy.model.instances import InstanceType, PriceList
+from karpy.model.ec2nodeclass import Ec2NodeClassSpec, Ec2NodeClassStatus, Kubelet
+from karpy.model.instances import MICROS_PER_DOLLAR, Catalog, InstanceType, PriceList
 from karpy.model.labels import (
     ARCH,
     CAPACITY_TYPE,
@@ -39,9 +64,49 @@ from karpy.model.labels import (
     ZONE,
 )
 from karpy.model.requirements import Requirement, Requirements
-from karpy.model.resources import Resources
+from karpy.model.resources import CPU, MEMORY, Resources
 
+_ALIASES: Final = {each.value.lower(): each for each in AmiFamily}
+_RAID0: Final = "RAID0"
+_ENABLED: Final = "enabled"
 _AMD64: Final = "amd64"
+_ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
+_TYPE_FAMILY: Final = re.compile(r"([a-z]+)(?:-[0-9]+tb)?([0-9]+)", re.ASCII)
+"""Category and generation at the start of a family: c7g, u-6tb1, p6-b200."""
+_FLEX: Final = "-flex"
+CORES: Final = "cloudprovider_instance_type_cpu_cores"
+BYTES: Final = "cloudprovider_instance_type_memory_bytes"
+AVAILABLE: Final = "cloudprovider_instance_type_offering_available"
+PRICE: Final = "cloudprovider_instance_type_offering_price_estimate"
+_MILLI: Final = 1000
+
+
+def settings_of(spec: Ec2NodeClassSpec) -> InstanceSettings:
+    """
+    Return the settings that an EC2NodeClass asks for.
+
+    Zones, reservations and the placement group are found in AWS; without them, each zone will do.
+    """
+    return InstanceSettings(
+        family=ami_family(spec),
+        kubelet=spec.kubelet or Kubelet(),
+        disks=spec.disks,
+        is_raid0=spec.instance_store_policy == _RAID0,
+        network_interfaces=spec.network_interfaces,
+        needs_nested_virtualization=spec.nested_virtualization == _ENABLED,
+        tracks_connections=spec.connection_tracking is not None,
+    )
+
+
+def ami_family(spec: Ec2NodeClassSpec) -> AmiFamily:
+    """Return the image family that is named, or that of the alias; AL2 if it is another one."""
+    name, _ = spec.alias or ("", "")
+    return _ALIASES.get((spec.image_family or name).lower(), AmiFamily.AL2)
+
+
+def zones_of(status: Ec2NodeClassStatus) -> dict[str, str]:
+    """Return the zone IDs of the zones in which subnets were found."""
+    return {each.zone: each.zone_id for each in status.subnets}
 
 
 class Frame(Struct, frozen=True):
@@ -132,3 +197,96 @@ def _in(key: str, values: Iterable[str]) -> Requirement:
 @lru_cache(maxsize=65536)
 def _interned(key: str, values: tuple[str, ...]) -> Requirement:
     return Requirement(key, frozenset(values))
+
+
+def type_labels(info: InstanceTypeInfo) -> dict[str, str]:
+    """Return labels without their domain. What a type lacks is absent."""
+    return dict(_labels(info))
+
+
+def architecture(info: InstanceTypeInfo) -> str:
+    """Return the architecture as Kubernetes names it; as EC2 does if Kubernetes has none such."""
+    known = (_ARCHITECTURES[each] for each in info.architectures if each in _ARCHITECTURES)
+    return next(known, " ".join(info.architectures))
+
+
+def _labels(info: InstanceTypeInfo) -> Iterator[tuple[str, str]]:
+    yield INSTANCE_CPU, str(info.vcpus)
+    yield INSTANCE_MEMORY, str(info.memory_mib)
+    yield INSTANCE_FAMILY, info.family
+    yield INSTANCE_SIZE, info.size
+    yield INSTANCE_HYPERVISOR, info.hypervisor
+    yield INSTANCE_ENCRYPTION, _flag(is_set=info.encrypts_in_transit)
+    yield INSTANCE_CAPABILITY_FLEX, _flag(is_set=_FLEX in info.family)
+    named = _TYPE_FAMILY.match(info.family)
+    if named is not None:
+        yield INSTANCE_CATEGORY, named[1]
+        yield INSTANCE_GENERATION, named[2]
+    if info.manufacturer:
+        yield INSTANCE_CPU_MANUFACTURER, info.manufacturer.lower()
+    if info.clock_mhz is not None:
+        yield INSTANCE_CPU_CLOCK, str(info.clock_mhz)
+    if info.ebs_mbps is not None:
+        yield INSTANCE_EBS_BANDWIDTH, str(info.ebs_mbps)
+    # Differs: the label for network bandwidth: Karpenter has a table of bandwidths; Karpy adds up
+    # what EC2 reports of each network card, which may be a little more for types with several
+    # cards.
+    bandwidth = sum(each.bandwidth_mbps for each in info.cards)
+    if bandwidth:
+        yield INSTANCE_NETWORK_BANDWIDTH, str(bandwidth)
+    if info.disk_gb and info.is_nvme:
+        yield INSTANCE_LOCAL_NVME, str(info.disk_gb)
+    yield from _gpu_labels(info.gpus)
+    yield from _accelerator_labels(info)
+
+
+def _gpu_labels(gpus: tuple[Device, ...]) -> Iterator[tuple[str, str]]:
+    if len(gpus) == 1:
+        (gpu,) = gpus
+        yield INSTANCE_GPU_NAME, _label_value(gpu.name)
+        yield INSTANCE_GPU_MANUFACTURER, _label_value(gpu.manufacturer)
+        yield INSTANCE_GPU_COUNT, str(gpu.count)
+        yield INSTANCE_GPU_MEMORY, str(gpu.memory_mib)
+
+
+def _accelerator_labels(info: InstanceTypeInfo) -> Iterator[tuple[str, str]]:
+    devices: Iterable[Device] = info.neurons or info.accelerators
+    for device in tuple(devices)[:1]:
+        yield INSTANCE_ACCELERATOR_NAME, _label_value(device.name)
+        yield INSTANCE_ACCELERATOR_MANUFACTURER, _label_value(device.manufacturer)
+        yield INSTANCE_ACCELERATOR_COUNT, str(device.count)
+
+
+def _label_value(name: str) -> str:
+    return name.lower().replace(" ", "-")
+
+
+def _flag(*, is_set: bool) -> str:
+    return "true" if is_set else "false"
+
+
+def type_gauges(catalog: Catalog) -> Iterator[Count]:
+    """Give the gauges of all types that some NodePool may use."""
+    by_name: dict[str, list[InstanceType]] = {}
+    lists = {id(each): each for each in (catalog.types, *catalog.by_pool.values())}
+    for types in lists.values():
+        for each in types:
+            by_name.setdefault(each.name, []).append(each)
+    for name, some in sorted(by_name.items()):
+        yield from _gauges_of_type(name, some)
+
+
+def _gauges_of_type(name: str, some: Sequence[InstanceType]) -> Iterator[Count]:
+    places: dict[tuple[str, str], tuple[bool, int]] = {}
+    for type_ in some:
+        for offer in type_.offerings:
+            key = offer.capacity_type, offer.zone
+            known = places.get(key, (False, offer.price))
+            places[key] = known[0] or offer.is_available, known[1]
+    label = {"instance_type": name}
+    yield Count(CORES, label, some[0].capacity.get(CPU, 0) / _MILLI)
+    yield Count(BYTES, label, float(some[0].capacity.get(MEMORY, 0)))
+    for (capacity_type, zone), (is_available, price) in sorted(places.items()):
+        labels = {**label, "capacity_type": capacity_type, "zone": zone}
+        yield Count(AVAILABLE, labels, float(is_available))
+        yield Count(PRICE, labels, price / MICROS_PER_DOLLAR)

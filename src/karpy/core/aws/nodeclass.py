@@ -7,9 +7,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.core.aws.drift import NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION
-from karpy.core.aws.refusals import is_forbidden, is_throttled
+from karpy.core.aws.refusals import is_forbidden, is_throttled, refusal_hint
+from karpy.core.lifecycle.changes import with_annotations
 from karpy.core.lifecycle.conditions import DRIFTED
-from karpy.core.lifecycle.records import with_annotations
 from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
 from karpy.model.ec2 import CapacityReservation, PlacementGroup, SecurityGroup, Subnet
 from karpy.model.ec2nodeclass import (
@@ -31,6 +31,7 @@ PLACEMENT_READY: Final = "PlacementGroupReady"
 RESERVATIONS_READY: Final = "CapacityReservationsReady"
 VALIDATED: Final = "ValidationSucceeded"
 _NEEDED: Final = (IMAGES_READY, PROFILE_READY, GROUPS_READY, SUBNETS_READY)
+_SHOWN: Final = 5
 _EXPIRING_BEFORE: Final = timedelta(minutes=40)
 """A capacity block is drained so long before it ends."""
 _CHECKS: Final = {
@@ -70,15 +71,28 @@ def with_security_groups(
 
 
 def with_images(
-    node_class: Ec2NodeClass, images: Sequence[FoundImage], unsupported: str, now: datetime
+    node_class: Ec2NodeClass,
+    images: Sequence[FoundImage],
+    unsupported: str,
+    now: datetime,
+    unusable: Sequence[str] = (),
 ) -> Ec2NodeClass:
-    """Write the images that were found; `unsupported` says why an alias cannot be used."""
+    """
+    Write the images that were found; `unsupported` says why an alias cannot be used.
+
+    `unusable` are the IDs of images that are selected and boot no machine.
+    """
     if unsupported:
         return _false(node_class, IMAGES_READY, "UnsupportedAlias", unsupported, now)
     written = replace(node_class, status=replace(node_class.status, images=tuple(images)))
     if images:
         return _true(written, IMAGES_READY, now)
+    # Differs: an alias of which no parameter names an image: Karpenter only logs it; Karpy writes
+    # AMINotFound into the condition AMIsReady, as for other selectors.
     message = "AMISelector did not match any AMIs"
+    if unusable:
+        shown = ", ".join(unusable[:_SHOWN])
+        message += f" for amd64 or arm64, only others: {shown}"
     return _false(written, IMAGES_READY, "AMINotFound", message, now)
 
 
@@ -125,16 +139,17 @@ def with_profile(node_class: Ec2NodeClass, profile: str, now: datetime) -> Ec2No
     return _true(written, PROFILE_READY, now)
 
 
-def with_profile_problem(
-    node_class: Ec2NodeClass, reason: str, message: str, now: datetime
+def with_problem(
+    node_class: Ec2NodeClass, type_: str, reason: str, message: str, now: datetime
 ) -> Ec2NodeClass:
-    """Say why there is no instance profile; one of this generation that was there still counts."""
-    # Differs: an instance profile that cannot be made: Karpenter only logs why; Karpy writes it
-    # into the condition, which stays Unknown, because users see the object and not the log.
-    known = node_class.status.conditions.get(PROFILE_READY)
+    """Say why something is not known; what was found for this generation before still counts."""
+    # Differs: an instance profile that cannot be made, and a selector that AWS does not let Karpy
+    # ask about: Karpenter only logs why; Karpy writes it into the condition, which stays Unknown,
+    # because users see the object and not the log.
+    known = node_class.status.conditions.get(type_)
     if known is not None and known.is_true and known.generation == node_class.meta.generation:
         return node_class
-    return _said(node_class, PROFILE_READY, UNKNOWN, reason, message, now)
+    return _said(node_class, type_, UNKNOWN, reason, message, now)
 
 
 def is_ready_to_validate(node_class: Ec2NodeClass) -> bool:
@@ -167,7 +182,8 @@ def validation_failure(call: str, code: str, message: str) -> tuple[str, str] | 
         return None
     if is_forbidden(code):
         reason = _CHECKS.get(call.rpartition(":")[2], "RunInstancesAuthCheckFailed")
-        return reason, f"{call} is not allowed: {message}"
+        hint = refusal_hint(call, code, message)
+        return reason, f"{call} is not allowed; {hint}; AWS says: {message}"
     return None
 
 

@@ -1,23 +1,32 @@
-"""In which zones and ways an instance type is sold, at which prices, and whether it can be had."""
+"""Where and how an instance type is sold, at which prices, and whether it can be launched."""
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from karpy.core.aws.compatibility import is_launchable
-from karpy.model.ec2 import CapacityReservation
-from karpy.model.ec2labels import (
+from karpy.model.ec2 import (
     CAPACITY_RESERVATION_ID,
     CAPACITY_RESERVATION_INTERRUPTIBLE,
     CAPACITY_RESERVATION_TYPE,
+    EFA_ONLY,
+    EXPIRING,
+    NITRO,
     PLACEMENT_GROUP_PARTITION,
     ZONE_ID,
+    AmiFamily,
+    CapacityReservation,
+    InstanceSettings,
+    InstanceTypeInfo,
+    Market,
 )
-from karpy.model.ec2types import EXPIRING, InstanceSettings, InstanceTypeInfo, Market
+from karpy.model.ec2nodeclass import NetworkInterface
 from karpy.model.instances import Offering, PriceList
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
-from karpy.model.requirements import Requirement, collect, one_of
+from karpy.model.requirements import Requirement, Requirements, collect, one_of
+from karpy.model.times import parse_moment
 
 _RESERVED_DISCOUNT: Final = 100_000
 _NO_PARTITION: Final = ("",)
@@ -26,6 +35,17 @@ _NOT_RESERVED: Final = (
     Requirement(CAPACITY_RESERVATION_TYPE),
     Requirement(CAPACITY_RESERVATION_INTERRUPTIBLE),
 )
+_ARM_FIRST: Final = "a1"
+"""The first Arm family; its processors lack what Amazon Linux 2023 needs."""
+_SHIFT_APPLIED: Final = "APPLIED"
+_REGION: Final = re.compile(r"[a-z]{2,3}(?:-[a-z]+)+-[0-9]+", re.ASCII)
+# Pricing has endpoints in four regions; which of them is asked follows from the name of the region.
+_PRICING_REGIONS: Final = (
+    ("ap-", "ap-south-1"),
+    ("cn-", "cn-northwest-1"),
+    ("eu-", "eu-central-1"),
+)
+_PRICING_ELSEWHERE: Final = "us-east-1"
 
 
 class _Place(NamedTuple):
@@ -125,6 +145,8 @@ class Shop:
                 price = usual
                 if capacity_type == SPOT and market.spot is not None:
                     price = market.spot.get(name, {}).get(zone, 0)
+                # Differs: a type that AWS lists no price of, and that a NodeOverlay gives one:
+                # Karpenter launches it; Karpy does not, because an overlay corrects prices.
                 can_be_had = (
                     is_sold
                     and price > 0
@@ -175,3 +197,59 @@ class Shop:
             reservation_capacity=reservation.left,
             reservation_id=reservation.id,
         )
+
+
+def is_launchable(info: InstanceTypeInfo, settings: InstanceSettings) -> bool:
+    """Say whether an instance type has all that an EC2NodeClass asks of it."""
+    if settings.family is AmiFamily.AL2023 and info.family == _ARM_FIRST:
+        return False
+    if settings.needs_nested_virtualization and not info.has_nested_virtualization:
+        return False
+    if settings.tracks_connections and info.hypervisor != NITRO:
+        return False
+    placement = settings.placement
+    if placement is not None and placement.strategy not in info.placement_strategies:
+        return False
+    return not settings.network_interfaces or _has_interfaces(info, settings.network_interfaces)
+
+
+def _has_interfaces(info: InstanceTypeInfo, wanted: tuple[NetworkInterface, ...]) -> bool:
+    if not info.has_ena or sum(each.type == EFA_ONLY for each in wanted) > info.efa_max:
+        return False
+    return all(
+        each.card < len(info.cards) and each.device < info.cards[each.card].interfaces
+        for each in wanted
+    )
+
+
+def read_shifts(answer: Mapping[str, Any], now: datetime) -> frozenset[str]:
+    """Return the IDs of the zones that a managed resource is shifted away from now."""
+    found = set()
+    for each in (*(answer.get("zonalShifts") or ()), *(answer.get("autoshifts") or ())):
+        ends = each.get("expiryTime")
+        moment = ends if isinstance(ends, datetime) else parse_moment(str(ends or ""))
+        is_over = moment is not None and moment <= now
+        if each.get("appliedStatus") == _SHIFT_APPLIED and not is_over and each.get("awayFrom"):
+            found.add(str(each["awayFrom"]))
+    return frozenset(found)
+
+
+def is_concerned(asked: Requirements, zones: Iterable[tuple[str, str]]) -> bool:
+    """Say whether a NodePool may use one of some zones, given by name and ID."""
+    by_name, by_id = asked.get(ZONE), asked.get(ZONE_ID)
+    return any(
+        (by_name is None or name in by_name) and (by_id is None or id_ in by_id)
+        for name, id_ in zones
+    )
+
+
+def zone_region(zone: str) -> str:
+    """Return the region of a zone, a Local Zone included; empty if it is no zone."""
+    found = _REGION.match(zone)
+    return found[0] if found else ""
+
+
+def pricing_region(region: str) -> str:
+    """Return the region whose Pricing endpoint knows the prices of a region."""
+    found = (where for prefix, where in _PRICING_REGIONS if region.startswith(prefix))
+    return next(found, _PRICING_ELSEWHERE)

@@ -1,5 +1,7 @@
-"""What AWS refuses, and what that means: gone, sold out, forbidden, or worth another try."""
+"""What AWS refuses, what that means, and which permission is missing."""
 
+import json
+import re
 from typing import Final
 
 NOT_FOUND: Final = frozenset(
@@ -15,7 +17,9 @@ NOT_FOUND: Final = frozenset(
         "ParameterNotFound",
     }
 )
-ALREADY_EXISTS: Final = frozenset({"EntityAlreadyExists"})
+ALREADY_EXISTS: Final = frozenset(
+    {"EntityAlreadyExists", "InvalidLaunchTemplateName.AlreadyExistsException"}
+)
 SOLD_OUT: Final = frozenset(
     {
         "InsufficientInstanceCapacity",
@@ -60,6 +64,47 @@ _LAUNCH_REASONS: Final = (
 )
 _SPREAD_FULL: Final = "spread placement group"
 LAUNCH_FAILED: Final = "LaunchFailed"
+_ACTION: Final = re.compile(r"not authorized to perform: ([A-Za-z0-9-]+:[A-Za-z0-9*]+)")
+_RESOURCE: Final = re.compile(r"on resource: (arn:[^\s,]+)")
+# What AWS says of a permission that is there and does not count: where it is taken away again.
+_ELSEWHERE: Final = (
+    ("service control policy", "a service control policy of the organization"),
+    ("resource control policy", "a resource control policy of the organization"),
+    ("permissions boundary", "the permissions boundary of the role"),
+    ("session policy", "the session policy of the role"),
+    ("VPC endpoint policy", "the policy of the VPC endpoint"),
+    ("explicit deny", "a statement with the effect Deny"),
+)
+_HINTS: Final = {
+    SERVICE_LINKED_ROLE: "create the role once for the account: "
+    "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
+    "AuthFailure": "check that the credentials are for this partition and region, "
+    "and that the clock of the machine is right",
+    "OptInRequired": "enable the region, or subscribe the account to the service",
+    "RequestExpired": "set the clock of the machine right",
+    "VcpuLimitExceeded": "have the vCPU quota of the account raised, or limit the NodePool",
+    "MaxSpotInstanceCountExceeded": "have the spot quota of the account raised, "
+    "or limit the NodePool",
+    "DryRunOperation": "leave DryRun out to make the call",
+}
+_MISSING: Final = {
+    "eks:DescribeCluster": "correct `--cluster-name` or the region; "
+    "a cluster that EKS does not know needs `--cluster-endpoint`",
+    "sqs:GetQueueUrl": "create the queue (`karpy aws setup` prints how), "
+    "or correct `--interruption-queue`",
+}
+"""What to do where the object of a call does not exist, whatever its service calls that."""
+_MISSING_CODES: Final = NOT_FOUND | {"ResourceNotFoundException"}
+_STALE: Final = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidClientTokenId",
+        "InvalidIdentityToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
 
 
 def is_not_found(code: str) -> bool:
@@ -103,3 +148,41 @@ def launch_reason(code: str, message: str) -> str:
     """Return the reason that the condition Launched shows for a refused launch."""
     text = f"{code} {message}"
     return next((reason for part, reason in _LAUNCH_REASONS if part in text), LAUNCH_FAILED)
+
+
+def refusal_hint(call: str, code: str, message: str) -> str:
+    """Return what to do about a refused call such as `ec2:CreateFleet`; empty if unknown."""
+    if code in _HINTS:
+        return _HINTS[code]
+    if code in _STALE:
+        return "renew the credentials: check the role of the service account, or the profile"
+    if is_throttled(code):
+        return "wait; have the request rate of the account raised if it recurs"
+    if call in _MISSING and code in _MISSING_CODES:
+        return _MISSING[call]
+    if is_role_missing(code, message):
+        return "create the role, or correct `role` of the EC2NodeClass"
+    if code.endswith((".NotFound", ".NotFoundException")):
+        return "check the name, the region and the account"
+    return _permission_hint(call, message) if is_forbidden(code) else ""
+
+
+def missing_action(call: str, message: str) -> str:
+    """Return the permission that a refused call lacks, which may be that of another call."""
+    found = _ACTION.search(message)
+    return found[1] if found else call
+
+
+def granting_statement(action: str, resource: str = "*") -> str:
+    """Return the statement of a policy that allows an action, as JSON."""
+    return json.dumps({"Effect": "Allow", "Action": action, "Resource": resource})
+
+
+def _permission_hint(call: str, message: str) -> str:
+    action = missing_action(call, message)
+    place = next((place for sign, place in _ELSEWHERE if sign in message), "")
+    if place:
+        return f"have {place} allow `{action}`"
+    found = _RESOURCE.search(message)
+    statement = granting_statement(action, found[1] if found else "*")
+    return f"add to the policy of the role that Karpy runs with: {statement}"

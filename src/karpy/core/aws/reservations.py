@@ -5,14 +5,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from karpy.model.ec2labels import (
+from karpy.model.ec2 import (
     CAPACITY_RESERVATION_ID,
     CAPACITY_RESERVATION_INTERRUPTIBLE,
     CAPACITY_RESERVATION_TYPE,
+    EXPIRING,
     PLACEMENT_GROUP_PARTITION,
 )
 from karpy.model.ec2nodeclass import Ec2NodeClass
-from karpy.model.ec2types import EXPIRING
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED
 from karpy.model.records import ClaimRecord, Identity
 

@@ -1,10 +1,13 @@
-"""Tags of everything that is made in EC2, and those that a node class may not set."""
+"""Tags of everything that is made in AWS, and instance profiles, which are found by tags."""
 
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Final
 
 from msgspec import Struct
+
+from karpy.core.nodepool.hash import hash_text
 
 CLUSTER_NAME: Final = "eks:eks-cluster-name"
 NODE_POOL: Final = "karpenter.sh/nodepool"
@@ -17,6 +20,9 @@ _RESTRICTED: Final = re.compile(
     r"eks:eks-cluster-name|karpenter\.k8s\.aws/ec2nodeclass|karpenter\.sh/nodeclaim",
     re.ASCII,
 )
+REGION_TAG: Final = "topology.kubernetes.io/region"
+_PROFILE_NAME_MAX: Final = 128
+_PROFILE_NAME: Final = re.compile(r"[\w+=,.@-]{1,128}", re.ASCII)
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -51,3 +57,45 @@ def machine_tags(tags: Mapping[str, str], owner: Owner) -> dict[str, str]:
 def written(tags: Mapping[str, str]) -> list[dict[str, str]]:
     """Return tags as EC2 takes them."""
     return [{"Key": key, "Value": tags[key]} for key in sorted(tags)]
+
+
+def profile_path(region: str, cluster: str, uid: str = "") -> str:
+    """Return where the profiles of a cluster are, or of one node class."""
+    return f"/karpenter/{region}/{cluster}/" + (f"{uid}/" if uid else "")
+
+
+def profile_name(cluster: str, region: str, node_class: str, role: str) -> str:
+    """Return the name of the profile for a role: another role has another profile."""
+    # Differs: the name of an instance profile: Karpenter draws it at random; Karpy derives it from
+    # the role, so that the profile is found again after a restart.
+    digest = sha256(f"{region}/{node_class}/{role}".encode()).digest()
+    number = int.from_bytes(digest[:8], "big")
+    return f"{cluster}_{number}"[:_PROFILE_NAME_MAX]
+
+
+def legacy_name(cluster: str, region: str, node_class: str) -> str:
+    """Return the name that profiles of a node class had before each role had its own."""
+    return f"{cluster}_{hash_text(region + node_class)}"
+
+
+def is_profile_name(name: str) -> bool:
+    """Say whether IAM takes a name for a profile."""
+    return _PROFILE_NAME.fullmatch(name) is not None
+
+
+def profile_tags(
+    tags: Mapping[str, str], cluster: str, node_class: str, region: str
+) -> dict[str, str]:
+    """Return the tags of a profile."""
+    return {
+        **tags,
+        cluster_tag(cluster): OWNED,
+        CLUSTER_NAME: cluster,
+        NODE_CLASS: node_class,
+        REGION_TAG: region,
+    }
+
+
+def role_name(role: str) -> str:
+    """Return the name of a role without its path."""
+    return role.rpartition("/")[2]

@@ -58,7 +58,7 @@ class Breach(Struct, frozen=True, gc=False):
     detail: str = ""
 
     def __str__(self) -> str:
-        """Write the rule by its name, then whom it concerns, then the numbers."""
+        """Write the rule by its name, then the objects concerned, then the numbers."""
         parts = (self.rule.name, self.subject, self.pod, self.detail)
         return " ".join(part for part in parts if part)
 

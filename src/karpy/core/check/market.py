@@ -1,5 +1,5 @@
 """
-What a launch may turn out to be.
+What NodePools can launch, NodeOverlays applied, and what a launch may turn out to be.
 
 A launch names requirements and instance types. The cloud then picks any of the types and any of
 their offerings that can be had now and that the requirements allow. Each such pick is a *machine*
@@ -11,21 +11,30 @@ the type or the offering defines become labels as well. A label whose values are
 (NotIn, DoesNotExist) is not written at all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from karpy.core.check.daemons import daemon
-from karpy.core.check.domains import Domains, as_domains, join_domains
-from karpy.core.check.overlays import overlaid_types
-from karpy.core.check.wishes import Wish, grants, is_granted, may_grant, tolerates
+from karpy.core.check.constraints import (
+    Alternatives,
+    Domains,
+    as_domains,
+    daemon,
+    holds_surely,
+    is_surely_in,
+    join_domains,
+    may_be_in,
+    tolerates,
+)
 from karpy.model.constraints import NodeTerm
-from karpy.model.instances import InstanceType, Offering, allocatable
+from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering, allocatable
 from karpy.model.labels import HOSTNAME, INITIALIZED, INSTANCE_TYPE, NODE_POOL, REGISTERED
 from karpy.model.pods import HostPort
-from karpy.model.pools import NodePool
+from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.requirements import (
     Requirement,
     Requirements,
@@ -36,7 +45,7 @@ from karpy.model.requirements import (
     why_disjoint,
     why_incompatible,
 )
-from karpy.model.resources import Resources, add
+from karpy.model.resources import Resources, add, fits
 from karpy.model.snapshot import Snapshot
 
 _LATER_LABELS: Final = {
@@ -45,9 +54,13 @@ _LATER_LABELS: Final = {
     INITIALIZED: one_of(INITIALIZED, "true"),
 }
 """What every node of ours carries once pods can be bound to it."""
-
 _Daemons: TypeAlias = tuple[int, ...]
 """Which DaemonSets, by their place in the snapshot."""
+_PERCENT: Final = 100
+Thing: TypeAlias = tuple[str, str, int | str]
+"""What an overlay can touch: NodePool, type, and the index of an offering or a resource."""
+Touched: TypeAlias = dict[Thing, list[NodeOverlay]]
+"""The overlays that touch a thing, the one that wins first."""
 
 
 class Machine(Struct, frozen=True, gc=False):
@@ -77,7 +90,7 @@ class Machine(Struct, frozen=True, gc=False):
 
 
 class Room(Struct, frozen=True, gc=False):
-    """What a machine has for everyone, and what its daemons take of it."""
+    """What a machine has in all, and what its daemons take of it."""
 
     allocatable: Resources
     daemons: tuple[int, ...]
@@ -112,7 +125,7 @@ class Stock:
         self._machines: dict[str, tuple[Machine, ...]] = {}
         self._rooms: dict[str, tuple[Room, ...]] = {}
         self._bargains: dict[str, Bargain] = {}
-        self._lacking: dict[Wish, frozenset[str]] = {}
+        self._lacking: dict[Alternatives, frozenset[str]] = {}
         self._domains: dict[tuple[str, str], Domains] = {}
         self._most: dict[tuple[str, str], int] = {}
 
@@ -168,20 +181,20 @@ class Stock:
         """Say whether the machines of a type differ in size or in daemons."""
         return len(self.rooms(name)) > 1
 
-    def lacking(self, wish: Wish) -> frozenset[str]:
-        """Return the types that have a machine which does not grant the wish."""
-        if wish not in self._lacking:
-            is_promised = any(self._promises(term) for term in wish)
+    def lacking(self, alternatives: Alternatives) -> frozenset[str]:
+        """Return the types with a machine that may meet none of the alternatives."""
+        if alternatives not in self._lacking:
+            is_promised = any(self._promises(term) for term in alternatives)
             suspects = () if is_promised else tuple(self.types)
-            self._lacking[wish] = frozenset(
+            self._lacking[alternatives] = frozenset(
                 name
                 for name in suspects
-                if not all(is_granted(wish, each.values) for each in self.machines(name))
+                if not all(holds_surely(alternatives, each.values) for each in self.machines(name))
             )
-        return self._lacking[wish]
+        return self._lacking[alternatives]
 
     def _promises(self, term: NodeTerm) -> bool:
-        """Say whether the requirements alone grant it: types and offerings only narrow them."""
+        """Say whether the requirements alone meet it: types and offerings only narrow them."""
         return (
             bool(term.expressions)
             and not term.has_match_fields
@@ -193,15 +206,15 @@ class Stock:
         # A NotIn leaves room for a type that has no such label at all.
         if have is None or (have.is_negative and not wanted.is_negative):
             return False
-        return grants(have, wanted)
+        return is_surely_in(have, wanted)
 
-    def leaves_open(self, wish: Wish) -> bool:
+    def leaves_open(self, alternatives: Alternatives) -> bool:
         """Say whether the requirements do not rule out some alternative, on sale or not."""
         return any(
             bool(term.expressions)
             and not term.has_match_fields
             and all(self._leaves_open(wanted) for wanted in term.expressions)
-            for term in wish
+            for term in alternatives
         )
 
     def _leaves_open(self, wanted: Requirement) -> bool:
@@ -210,7 +223,7 @@ class Stock:
             return True
         if wanted.key in self._market.well_known:
             return have is None or have.intersects(wanted)
-        return may_grant(None if have is None or have.is_negative else have, wanted)
+        return may_be_in(None if have is None or have.is_negative else have, wanted)
 
     def most(self, resource: str, name: str) -> int:
         """Return how much of a resource the largest machine of a type has."""
@@ -246,6 +259,7 @@ class Market:
         self.daemons = [daemon(each.pod) for each in snapshot.daemons]
         self._needs: dict[_Daemons, tuple[Resources, tuple[HostPort, ...]]] = {}
         self._expected: dict[tuple[str, str], _Daemons] = {}
+        self._hosted: dict[str, frozenset[int]] = {}
         self._stocks: dict[tuple[str, frozenset[Requirement]], Stock] = {}
 
     @cached_property
@@ -276,14 +290,19 @@ class Market:
 
     def daemons_on(self, machine: Machine, pool: NodePool) -> _Daemons:
         """Return the DaemonSets that may run a pod there."""
+        hosted = self._hosted_by(pool)
         return tuple(
             number
             for number, each in enumerate(self.daemons)
-            if each.may_run(machine.values, pool.taints)
+            if number in hosted and each.may_run(machine.values, pool.taints)
         )
 
     def daemons_expected(self, pool: NodePool, instance_type: InstanceType) -> _Daemons:
         """Return those that some node of this NodePool and type might run, wherever it comes up."""
+        hosted = self._hosted_by(pool)
+        return tuple(each for each in self._all_expected(pool, instance_type) if each in hosted)
+
+    def _all_expected(self, pool: NodePool, instance_type: InstanceType) -> _Daemons:
         if (pool.name, instance_type.name) not in self._expected:
             template = {**template_of(pool), **_LATER_LABELS}
             self._expected[pool.name, instance_type.name] = tuple(
@@ -293,6 +312,24 @@ class Market:
                 and each.is_expected(template, instance_type.requirements, self.well_known)
             )
         return self._expected[pool.name, instance_type.name]
+
+    def _hosted_by(self, pool: NodePool) -> frozenset[int]:
+        """Return the DaemonSets that some machine has room for, beside those before them."""
+        if pool.name not in self._hosted:
+            stock = self.stock(pool, {})
+            names = [name for name in stock.types if stock.machines(name)]
+            expected = {name: {*self._all_expected(pool, stock.types[name])} for name in names}
+            there: dict[str, _Daemons] = dict.fromkeys(names, ())
+            for number in sorted(range(len(self.daemons)), key=lambda at: self.daemons[at].rank):
+                more = {name: (*there[name], number) for name in names if number in expected[name]}
+                if any(
+                    fits(self.needs(daemons)[0], machine.allocatable)
+                    for name, daemons in more.items()
+                    for machine in stock.machines(name)
+                ):
+                    there |= more
+            self._hosted[pool.name] = frozenset(each for all_ in there.values() for each in all_)
+        return self._hosted[pool.name]
 
     def needs(self, daemons: _Daemons) -> tuple[Resources, tuple[HostPort, ...]]:
         """Return what daemons request together, and their host ports."""
@@ -315,3 +352,91 @@ def template_of(pool: NodePool) -> Requirements:
     if reference.group and reference.kind and reference.name:
         marks[f"{reference.group}/{reference.kind.lower()}"] = reference.name
     return merge(collect(pool.requirements), from_labels(pool.labels), from_labels(marks))
+
+
+def overlaid_types(snapshot: Snapshot) -> Mapping[str, tuple[InstanceType, ...]]:
+    """Return the instance types of each NodePool, overlays applied if the settings say so."""
+    types = {pool.name: snapshot.catalog.types_for(pool.name) for pool in snapshot.pools}
+    if not snapshot.settings.node_overlay or not snapshot.overlays:
+        return types
+    touched = _touch_in_order(snapshot)
+    resources = sorted({name for overlay in snapshot.overlays for name in overlay.capacity})
+    return {
+        pool: tuple(_with_overlays(pool, each, touched, resources) for each in theirs)
+        for pool, theirs in types.items()
+    }
+
+
+def _touch_in_order(snapshot: Snapshot) -> Touched:
+    """Apply overlays by weight, then name, both descending; leave out those that conflict."""
+    touched: Touched = {}
+    by_name = sorted(snapshot.overlays, key=lambda each: each.name, reverse=True)
+    for overlay in sorted(by_name, key=lambda each: each.weight, reverse=True):
+        things = list(_things(overlay, snapshot))
+        rivals = (rival for thing in things for rival in touched.get(thing, ()))
+        if all(rival.weight != overlay.weight for rival in rivals):
+            for thing in things:
+                touched.setdefault(thing, []).append(overlay)
+    return touched
+
+
+def _things(overlay: NodeOverlay, snapshot: Snapshot) -> Iterator[Thing]:
+    wanted = collect(overlay.requirements)
+    changes_price = overlay.price is not None or overlay.price_adjustment is not None
+    for pool in snapshot.pools:
+        for each in snapshot.catalog.types_for(pool.name):
+            offerings = _matching_offerings(wanted, pool, each, snapshot.catalog.well_known)
+            if offerings and changes_price:
+                yield from ((pool.name, each.name, index) for index in offerings)
+            if offerings:
+                yield from ((pool.name, each.name, resource) for resource in overlay.capacity)
+
+
+def _matching_offerings(
+    wanted: Requirements, pool: NodePool, instance_type: InstanceType, well_known: frozenset[str]
+) -> list[int]:
+    have = merge(
+        {NODE_POOL: one_of(NODE_POOL, pool.name)},
+        from_labels(pool.labels),
+        instance_type.requirements,
+    )
+    if why_incompatible(have, wanted) is not None:
+        return []
+    return [
+        index
+        for index, offering in enumerate(instance_type.offerings)
+        if why_incompatible(wanted, offering.requirements, well_known) is None
+    ]
+
+
+def _with_overlays(
+    pool: str, instance_type: InstanceType, touched: Touched, resources: Sequence[str]
+) -> InstanceType:
+    offerings = list(instance_type.offerings)
+    for index, offering in enumerate(offerings):
+        if winners := touched.get((pool, instance_type.name, index)):
+            offerings[index] = replace(offering, price=new_price(offering.price, winners[0]))
+    capacity = {
+        name: winners[0].capacity[name]
+        for name in resources
+        if (winners := touched.get((pool, instance_type.name, name)))
+    }
+    if tuple(offerings) == instance_type.offerings and not capacity:
+        return instance_type
+    return replace(
+        instance_type,
+        offerings=tuple(offerings),
+        capacity={**instance_type.capacity, **capacity},
+        is_price_overlaid=tuple(offerings) != instance_type.offerings,
+        is_capacity_overlaid=bool(capacity),
+    )
+
+
+def new_price(price: int, overlay: NodeOverlay) -> int:
+    """Return the price in micro-dollars that an overlay makes of another one; never below zero."""
+    if overlay.price is not None:
+        return round(Fraction(overlay.price) * MICROS_PER_DOLLAR)
+    change = overlay.price_adjustment or "+0"
+    if change.endswith("%"):
+        return max(0, round(price * (1 + Fraction(change[:-1]) / _PERCENT)))
+    return max(0, round(price + Fraction(change) * MICROS_PER_DOLLAR))

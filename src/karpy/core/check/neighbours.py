@@ -9,8 +9,8 @@ sure of pods on its own node, and of pods whose domain is settled, if its node c
 domains that have one. A pod whose term selects the pod itself may also be the first of its group,
 if no pod of the group is anywhere else yet, be it out of the pod's own reach.
 
-That depends on who comes first, and a plan does not say. So the pods arrive here one by one: those
-with affinity as soon as they can, largest first as they were placed, and the new pods without
+That depends on the order of arrival, which a plan does not say. So the pods arrive here one by one:
+those with affinity as soon as they can, largest first as they were placed, and the new pods without
 affinity when no other pod can come. The pods left in the end come in an unknown order: a
 breach. If instead the pods without affinity come first, a pod may be left that was not before: a
 risk, not a breach.
@@ -26,10 +26,8 @@ from datetime import datetime
 from msgspec import Struct
 
 from karpy.core.check.breaches import Breach, Rule
-from karpy.core.check.crowd import Resident, Scope, Tally, affinity_scope
-from karpy.core.check.domains import Domains
-from karpy.core.check.places import Place
-from karpy.core.check.scene import Scene
+from karpy.core.check.constraints import Domains
+from karpy.core.check.scene import Place, Resident, Scene, Scope, Tally, affinity_scope
 from karpy.model.constraints import AffinityTerm
 from karpy.model.labels import normalise
 from karpy.model.pods import Pod
@@ -68,12 +66,12 @@ def check_anti_affinity(scene: Scene) -> Iterator[Breach]:
 def _check_apart(scene: Scene, group: Group, owners: list[Resident]) -> Iterator[Breach]:
     selected = scene.crowd.select(*group.scopes)
     new = [each for each in selected if each.is_new]
-    everyone = Tally(each.place.domains(group.key) for each in selected)
+    present = Tally(each.place.domains(group.key) for each in selected)
     newcomers = Tally(each.place.domains(group.key) for each in new)
     for owner in owners:
         domains = owner.place.domains(group.key)
         itself = int(owner.is_new and group.selects(owner.pod))
-        count, domain = (everyone if owner.is_new else newcomers).most(domains)
+        count, domain = (present if owner.is_new else newcomers).most(domains)
         if count <= itself:
             continue
         # Who is there already stays; the breach is the newcomer's.
@@ -138,7 +136,7 @@ class Arrivals:
                     self._groups.setdefault(resident, []).append(group)
 
     def come(self, *, bound: bool) -> None:
-        """Let all come who have no affinity: those who are bound, or those who are new."""
+        """Place all pods without affinity: the bound ones, or the new ones."""
         for resident in self._groups:
             if resident not in self.seekers and resident.is_new != bound:
                 self._join(resident)
@@ -148,7 +146,7 @@ class Arrivals:
             self._arrived[group].join(resident)
 
     def let_in(self, waiting: Iterable[Resident]) -> list[Resident]:
-        """Let those with affinity come who can; return the others."""
+        """Place the pods whose affinity is met; return the others."""
         left = list(waiting)
         waiting = []
         while len(left) != len(waiting):
@@ -224,6 +222,6 @@ def _check_terms_together(
 def _match_all(scene: Scene, groups: tuple[Group, ...]) -> list[tuple[Group, Company]]:
     """Return, for the key of each group, the pods that are in all of them."""
     scopes = tuple(dict.fromkeys(scope for group in groups for scope in group.scopes))
-    everyone = scene.crowd.select(*scopes)
+    members = scene.crowd.select(*scopes)
     keys = dict.fromkeys(group.key for group in groups)
-    return [(Group(key, scopes), Company(key, everyone)) for key in keys]
+    return [(Group(key, scopes), Company(key, members)) for key in keys]

@@ -1,19 +1,20 @@
-"""Whether a launch is in order: its pool, its requirements, its options and their prices."""
+"""Whether launches are in order: options and prices, limits of NodePools, reservations."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
 from karpy.core.check.breaches import Breach, Rule, shortened
+from karpy.core.check.constraints import is_surely_in
 from karpy.core.check.market import may_make_nodes, template_of
-from karpy.core.check.places import LaunchPlace
-from karpy.core.check.scene import Scene
-from karpy.core.check.wishes import grants
+from karpy.core.check.scene import LaunchPlace, Scene
 from karpy.model.instances import LAUNCH_OPTIONS_MAX, InstanceType
-from karpy.model.labels import INSTANCE_TYPE
+from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED
 from karpy.model.pods import Pod
+from karpy.model.pools import NodePool
 from karpy.model.requirements import Requirement, Requirements
-from karpy.model.resources import add, fits
+from karpy.model.resources import NODES, add, fits, format_quantity
 from karpy.model.settings import MinValuesPolicy
 from karpy.model.verdicts import LaunchOption, Verdict
 
@@ -110,7 +111,7 @@ def _check_requirements(place: LaunchPlace, free: frozenset[str]) -> Iterator[Br
             is_free = key in free or requirement.is_negative
             if not is_free and not _is_shunned(key, place.pods):
                 yield Breach(Rule.OUTSIDE_POOL, place.name, detail=f"{key} is not defined")
-        elif not grants(requirement, have):
+        elif not is_surely_in(requirement, have):
             yield Breach(Rule.OUTSIDE_POOL, place.name, detail=str(requirement))
 
 
@@ -122,7 +123,11 @@ def _is_shunned(key: str, pods: Iterable[Pod]) -> bool:
         for wanted in (
             *pod.rules.node_selector,
             *(each for term in pod.rules.required_node_terms for each in term.expressions),
-            *(each for wish in pod.rules.preferred_node_terms for each in wish.term.expressions),
+            *(
+                each
+                for preferred in pod.rules.preferred_node_terms
+                for each in preferred.term.expressions
+            ),
         )
     )
 
@@ -165,3 +170,77 @@ def _values(instance_type: InstanceType, key: str) -> frozenset[str]:
         return frozenset({instance_type.name})
     requirement = instance_type.requirements.get(key)
     return frozenset() if requirement is None or requirement.complement else requirement.values
+
+
+def check_limits(scene: Scene) -> Iterator[Breach]:
+    """
+    Compare each limit with the nodes of the NodePool and the launches of the plan.
+
+    Nodes that are being deleted do not count. A launch counts with the largest machine it may
+    become, resource by resource, since the cloud may pick any of them. A NodePool that
+    is over its limit already is a breach only if the plan adds to it.
+    """
+    for pool in scene.market.pools.values():
+        for resource, limit in sorted(pool.limits.items()):
+            there, added = _used(scene, pool, resource)
+            if added and there + added > limit:
+                amounts = (format_quantity(each, resource) for each in (there, added, limit))
+                detail = "{}: {} there, {} more, at most {}".format(resource, *amounts)
+                yield Breach(Rule.LIMIT, pool.name, detail=detail)
+
+
+def remaining(scene: Scene, pool: NodePool) -> dict[str, int]:
+    """Return what the plan leaves of each limit of a NodePool."""
+    return {
+        resource: limit - sum(_used(scene, pool, resource))
+        for resource, limit in pool.limits.items()
+    }
+
+
+def _used(scene: Scene, pool: NodePool, resource: str) -> tuple[int, int]:
+    """Return how much of a resource the nodes of a NodePool have, and its launches may add."""
+    nodes = [each.node for each in scene.nodes if each.is_staying and each.node.pool == pool.name]
+    launches = [each for each in scene.launches if each.launch.pool == pool.name]
+    if resource == NODES:
+        return len(nodes), len(launches)
+    there = sum(node.capacity.get(resource, 0) for node in nodes)
+    return there, sum(_largest(launch, resource) for launch in launches)
+
+
+def _largest(place: LaunchPlace, resource: str) -> int:
+    return max((place.stock.most(resource, name) for name in place.types), default=0)
+
+
+def check_reservations(scene: Scene) -> Iterator[Breach]:
+    """
+    Count the launches that hold each reservation.
+
+    A launch that holds some must insist on them, or it might be given something else while
+    others wait.
+    """
+    label = scene.snapshot.catalog.reservation_label
+    for launch in scene.verdict.launches:
+        wanted = {CAPACITY_TYPE: {RESERVED}} | ({label: set(launch.reservations)} if label else {})
+        for key, values in wanted.items() if launch.reservations else ():
+            stated = launch.requirements.get(key)
+            if stated is None or stated.complement or stated.values != values:
+                yield Breach(Rule.RESERVATION, launch.name, detail=f"does not insist on {key}")
+    capacity = _reservation_capacity(scene)
+    holders = Counter(each for launch in scene.verdict.launches for each in launch.reservations)
+    for name, count in sorted(holders.items()):
+        if count > capacity.get(name, 0):
+            detail = f"{count} launches, room for {capacity.get(name, 0)}"
+            yield Breach(Rule.RESERVATION, name, detail=detail)
+
+
+def _reservation_capacity(scene: Scene) -> Mapping[str, int]:
+    """Return how many machines each reservation has left: the least that any offering says."""
+    if not scene.snapshot.settings.reserved_capacity:
+        return {}
+    capacity: dict[str, int] = {}
+    for types in scene.market.types.values():
+        for offering in (offering for each in types.values() for offering in each.offerings):
+            if offering.reservation_id:
+                known = capacity.get(offering.reservation_id, offering.reservation_capacity)
+                capacity[offering.reservation_id] = min(known, offering.reservation_capacity)
+    return capacity

@@ -1,11 +1,9 @@
 """The judge of plans."""
 
 from karpy.core.check.breaches import Breach
-from karpy.core.check.decisions import check_decisions
-from karpy.core.check.limits import check_limits, check_reservations
 from karpy.core.check.neighbours import check_affinity, check_anti_affinity, find_affinity_risks
-from karpy.core.check.options import check_names, check_options
-from karpy.core.check.scene import Scene
+from karpy.core.check.options import check_limits, check_names, check_options, check_reservations
+from karpy.core.check.scene import Scene, check_decisions
 from karpy.core.check.spreads import check_spreads
 from karpy.core.check.tenancy import check_tenancy
 from karpy.model.snapshot import Snapshot

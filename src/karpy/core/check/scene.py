@@ -1,17 +1,33 @@
-"""The world as a plan would leave it."""
+"""The world as a plan would leave it: nodes, launches, which pods are where, which have to be."""
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
-from karpy.core.check.crowd import Crowd
-from karpy.core.check.decisions import displaced_pods, is_considered
-from karpy.core.check.market import Market
-from karpy.core.check.places import LaunchPlace, NodePlace, Place
-from karpy.model.pods import Pod
-from karpy.model.refusals import Reason
+from msgspec import Struct
+
+from karpy.core.check.breaches import Breach, Rule
+from karpy.core.check.constraints import Alternatives, Domains, as_domains, holds_surely
+from karpy.core.check.market import Bargain, Market, Room, Stock, find_bargain
+from karpy.model.constraints import (
+    AffinityTerm,
+    LabelSelector,
+    SpreadConstraint,
+    resolve_label_keys,
+)
+from karpy.model.labels import HOSTNAME, INSTANCE_TYPE, normalise
+from karpy.model.nodes import Node
+from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod
+from karpy.model.requirements import Requirement, one_of
+from karpy.model.resources import Resources, add, fits
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.times import parse_duration
+from karpy.model.verdicts import Launch, Reason, Verdict
 
+Kind: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
+"""Namespace and labels: all that a rule can tell of a pod."""
 _AFTER_A_TRY: Final = frozenset(
     {
         Reason.NO_POOL,
@@ -23,6 +39,331 @@ _AFTER_A_TRY: Final = frozenset(
         Reason.DECISION_FAILED,
     }
 )
+
+
+class NodePlace:
+    """A node that exists or is on its way: each label has one value."""
+
+    def __init__(self, node: Node, bound: Sequence[Pod], pods: Sequence[Pod]) -> None:
+        self.name = node.name
+        self.node = node
+        self.taints = node.taints
+        self.bound = tuple(bound)
+        """Those already there, without those that a deleting node drives out."""
+        self.pods = tuple(pods)
+        """Those that the plan puts there."""
+        current = {normalise(key): value for key, value in node.labels.items()}
+        self._labels = {**current, **node.labels, HOSTNAME: node.hostname}
+
+    @property
+    def is_staying(self) -> bool:
+        return not self.node.is_deleting
+
+    def values(self, key: str) -> Requirement | None:
+        value = self._labels.get(key)
+        return None if value is None else one_of(key, value)
+
+    def meets(self, alternatives: Alternatives) -> bool:
+        """Say whether the labels meet one of the alternatives for sure."""
+        return holds_surely(alternatives, self.values)
+
+    def may_meet(self, alternatives: Alternatives) -> bool:
+        return self.meets(alternatives)
+
+    def domains(self, key: str) -> Domains:
+        """Say where the node is."""
+        return as_domains(self.values(key))
+
+    def stated(self, key: str) -> Domains:
+        return self.domains(key)
+
+
+class LaunchPlace:
+    """A node yet to be made: any machine of its options."""
+
+    bound: tuple[Pod, ...] = ()
+    is_staying = True
+
+    def __init__(self, launch: Launch, stock: Stock, pods: Sequence[Pod]) -> None:
+        self.name = launch.name
+        self.launch = launch
+        self.stock = stock
+        self.taints = stock.pool.taints
+        self.pods = tuple(pods)
+        self._domains: dict[str, Domains] = {}
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """The options that are types of the pool and can be had; others are reported elsewhere."""
+        own = self.launch.requirements.get(INSTANCE_TYPE)
+        names = [option.instance_type for option in self.launch.options]
+        return tuple(
+            name for name in names if (own is None or name in own) and self.stock.machines(name)
+        )
+
+    def rooms(self, name: str) -> tuple[Room, ...]:
+        """
+        List the rooms of an option that the cloud may pick.
+
+        Where the offerings of a type differ in size, the cloud is taken to leave out those too
+        small for the pods and the daemons of the type. Of one size it leaves out none: it knows
+        nothing of daemons that run in some zones only. If no size is large enough for the daemons
+        of the type, those count that are for the daemons they have; if none is, all are listed, and
+        that is a breach.
+        """
+        rooms = self.stock.rooms(name)
+        if len(rooms) == 1:
+            return rooms
+        expected = self.stock.daemons_expected(name)
+        sizes = [room.allocatable for room in rooms if self._is_enough(room, expected)]
+        if not sizes:
+            sizes = [
+                room.allocatable for room in rooms if self._is_enough(room, room.daemon_requests)
+            ]
+        return tuple(room for room in rooms if room.allocatable in sizes) or rooms
+
+    def _is_enough(self, room: Room, daemons: Resources) -> bool:
+        return fits(add(daemons, *(pod.requests for pod in self.pods)), room.allocatable)
+
+    def bargain(self, name: str) -> Bargain:
+        """Return the lowest price of an option among the machines that the cloud may pick."""
+        if not self.stock.is_mixed(name):
+            return self.stock.bargain(name)
+        enough = [room.allocatable for room in self.rooms(name)]
+        return find_bargain(
+            [each for each in self.stock.machines(name) if each.allocatable in enough]
+        )
+
+    @cached_property
+    def _type_set(self) -> frozenset[str]:
+        return frozenset(self.types)
+
+    def lacking(self, alternatives: Alternatives) -> list[str]:
+        """Return the options that may meet none of the alternatives, in order."""
+        failing = self.stock.lacking(alternatives)
+        if self._type_set.isdisjoint(failing):
+            return []
+        return [name for name in self.types if name in failing]
+
+    def meets(self, alternatives: Alternatives) -> bool:
+        """Say whether the labels meet one of the alternatives, whatever the cloud picks."""
+        return not self.lacking(alternatives)
+
+    def may_meet(self, alternatives: Alternatives) -> bool:
+        """Say whether the requirements of the launch leave one of them open, be it sold or not."""
+        return self.stock.leaves_open(alternatives)
+
+    def domains(self, key: str) -> Domains:
+        """Say where the node may come up, whatever the cloud picks."""
+        if key == HOSTNAME:
+            return Domains(frozenset({self.name}))
+        if key not in self._domains:
+            self._domains[key] = self.stock.domains(key, self.types)
+        return self._domains[key]
+
+    def stated(self, key: str) -> Domains:
+        """Say where the requirements let it come up, sold there or not."""
+        return as_domains(self.stock.granted.get(key))
+
+
+Place: TypeAlias = NodePlace | LaunchPlace
+
+
+class Resident(Struct, frozen=True, eq=False):
+    """A pod and its place."""
+
+    pod: Pod
+    place: Place
+    is_new: bool
+    """Whether the plan put it there; the others run there already."""
+
+
+class Scope(Struct, frozen=True):
+    """Whom a rule is about; `namespaces` of None are all of them."""
+
+    namespaces: frozenset[str] | None
+    selector: LabelSelector | None
+
+    def selects(self, pod: Pod) -> bool:
+        return (
+            self.selector is not None
+            and (self.namespaces is None or pod.namespace in self.namespaces)
+            and self.selector.selects(pod.labels)
+        )
+
+
+class Crowd:
+    """All residents, in groups of those that no rule can tell apart."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self.residents: list[Resident] = []
+        self._kinds: dict[Kind, list[Resident]] = {}
+        self._by_label: dict[tuple[str, str], list[Kind]] = {}
+        for place in places:
+            for pod in place.bound:
+                if pod.is_active:
+                    self._add(Resident(pod, place, is_new=False))
+            for pod in place.pods:
+                self._add(Resident(pod, place, is_new=True))
+
+    def _add(self, resident: Resident) -> None:
+        self.residents.append(resident)
+        kind = (resident.pod.namespace, frozenset(resident.pod.labels.items()))
+        if kind not in self._kinds:
+            self._kinds[kind] = []
+            for label in sorted(kind[1]):
+                self._by_label.setdefault(label, []).append(kind)
+        self._kinds[kind].append(resident)
+
+    def select(self, *scopes: Scope) -> list[Resident]:
+        """Return those that every scope selects."""
+        found: list[Resident] = []
+        for kind in self._candidates(scopes[0]):
+            members = self._kinds[kind]
+            if all(scope.selects(members[0].pod) for scope in scopes):
+                found += members
+        return found
+
+    def _candidates(self, scope: Scope) -> Iterable[Kind]:
+        """Return all kinds, or those with a label that the selector wants in any case."""
+        for wanted in scope.selector.expressions if scope.selector else ():
+            if len(wanted.values) == 1 and not wanted.complement:
+                return self._by_label.get((wanted.key, min(wanted.values)), ())
+        return self._kinds
+
+
+class Tally:
+    """How many pods there are, or may be, in each domain of a key."""
+
+    def __init__(self, domains: Iterable[Domains]) -> None:
+        self._all = list(domains)
+        self._open = [each for each in self._all if each.is_open]
+        self._by_value: Counter[str] = Counter()
+        for each in self._all:
+            self._by_value.update(each.values)
+
+    @property
+    def domains(self) -> frozenset[str]:
+        """The domains that have any."""
+        return frozenset(self._by_value)
+
+    def most(self, domains: Domains) -> tuple[int, str]:
+        """Return how many may be in the fullest of these domains, and which one that is."""
+        if domains.is_open:
+            return sum(map(domains.may_meet, self._all)), "any"
+        counts = [(self[value], value) for value in sorted(domains.values)]
+        return max(counts, key=lambda each: each[0], default=(0, ""))
+
+    def __getitem__(self, value: str) -> int:
+        maybe = sum(value not in each.values and each.may_be(value) for each in self._open)
+        return self._by_value[value] + maybe
+
+
+def settled(domains: Iterable[Domains]) -> list[Domains]:
+    """Leave out all that may be in more than one domain."""
+    return [each for each in domains if each.settled is not None]
+
+
+def spread_scope(spread: SpreadConstraint, pod: Pod) -> Scope:
+    """Say which pods a spread constraint of a pod counts."""
+    selector = resolve_label_keys(spread.selector, pod.labels, spread.match_label_keys)
+    return Scope(frozenset({pod.namespace}), selector)
+
+
+def affinity_scope(
+    term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]
+) -> Scope:
+    """Say which pods an affinity or anti-affinity term of a pod is about."""
+    selector = resolve_label_keys(
+        term.selector, pod.labels, term.match_label_keys, term.mismatch_label_keys
+    )
+    return Scope(_namespaces_of(term, pod, namespaces), selector)
+
+
+def _namespaces_of(
+    term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]
+) -> frozenset[str] | None:
+    chosen = term.namespace_selector
+    if chosen is None:
+        return frozenset(term.namespaces) or frozenset({pod.namespace})
+    if not chosen.expressions:
+        return None
+    matching = {name for name, labels in namespaces.items() if chosen.selects(labels)}
+    return frozenset(term.namespaces) | matching
+
+
+def is_considered(pod: Pod, displaced: frozenset[str]) -> bool:
+    """Say whether a plan owes the pod an answer; `displaced` are UIDs of pods that lose theirs."""
+    if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
+        return False
+    return pod.uid in displaced if pod.node_name else pod.is_active
+
+
+def may_be_placed(pod: Pod, displaced: frozenset[str]) -> bool:
+    """Say whether the pod waits for a node, and for nothing else."""
+    waits = bool(pod.node_name) or (pod.is_unschedulable and not pod.nominated_node)
+    return is_considered(pod, displaced) and waits
+
+
+def displaced_pods(snapshot: Snapshot) -> frozenset[str]:
+    """Return the UIDs of the pods that need another node, since theirs is being deleted."""
+    going = {node.name for node in snapshot.nodes if node.is_deleting}
+    return frozenset(
+        pod.uid
+        for pod in snapshot.pods
+        if pod.node_name in going
+        and (
+            (pod.is_active and not _is_held(pod, snapshot))
+            or (pod.is_deleting and pod.is_owned_by(STATEFUL_SET))
+        )
+    )
+
+
+def _is_held(pod: Pod, snapshot: Snapshot) -> bool:
+    """Say whether an annotation or a budget keeps a pod where it is, so that no drain evicts it."""
+    said = pod.disruption.do_not_disrupt
+    if said is not None:
+        span = parse_duration(said) or timedelta()
+        is_young = pod.started is None or snapshot.now < pod.started + span
+        if said == "true" or (span > timedelta() and is_young):
+            return True
+    return any(
+        budget.forbids_all and budget.covers(pod) and not (budget.allows_unready and pod.is_unready)
+        for budget in snapshot.budgets
+    )
+
+
+def placed_pods(verdict: Verdict) -> list[str]:
+    """List the pods that get a place, as often as they get one."""
+    on_nodes = [pod for nomination in verdict.nominations for pod in nomination.pods]
+    return on_nodes + [pod for launch in verdict.launches for pod in launch.pods]
+
+
+def check_decisions(snapshot: Snapshot, verdict: Verdict) -> Iterator[Breach]:
+    """Look for pods that are forgotten, decided on twice, or not to be decided on."""
+    pods = {pod.key: pod for pod in snapshot.pods}
+    displaced = displaced_pods(snapshot)
+    placed = Counter(placed_pods(verdict))
+    refused = Counter(pod for refusal in verdict.refusals for pod in refusal.pods)
+    for key in sorted((placed | refused).keys() - pods.keys()):
+        yield Breach(Rule.UNKNOWN_POD, pod=key)
+    for key, pod in pods.items():
+        yield from _check_one(pod, placed[key], refused[key], displaced)
+
+
+def _check_one(pod: Pod, placed: int, refused: int, displaced: frozenset[str]) -> Iterator[Breach]:
+    if max(placed, refused) > 1:
+        times = f"placed {placed} times, refused {refused} times"
+        yield Breach(Rule.DECIDED_TWICE, pod=pod.key, detail=times)
+    if placed and refused:
+        yield Breach(Rule.PLACED_AND_REFUSED, pod=pod.key)
+    if placed and not may_be_placed(pod, displaced):
+        yield Breach(Rule.NOT_WAITING, pod=pod.key, detail="placed")
+    if not is_considered(pod, displaced):
+        if refused:
+            yield Breach(Rule.NOT_WAITING, pod=pod.key, detail="refused")
+    elif not placed and not refused:
+        yield Breach(Rule.FORGOTTEN, pod=pod.key)
 
 
 class Scene:
@@ -73,7 +414,7 @@ class Scene:
         """
         Return the pods that stay where they are, by node.
 
-        Among them are those of a going node that were refused at once: no plan moves them.
+        Among them are those of a deleting node that were refused at once: no plan moves them.
         """
         displaced = displaced_pods(self.snapshot)
         refusals = (each for each in self.verdict.refusals if each.reason not in _AFTER_A_TRY)
@@ -92,5 +433,5 @@ class Scene:
 
     @cached_property
     def crowd(self) -> Crowd:
-        """Everybody who will be somewhere."""
+        """All pods that will have a place."""
         return Crowd(self.places)

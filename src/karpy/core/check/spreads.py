@@ -22,27 +22,46 @@ ever be. What is left to check is, for each domain a carrier may come to:
 - The hostname: a fresh node is always possible, so the emptiest is empty.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from karpy.core.check.breaches import Breach, Rule
-from karpy.core.check.crowd import Resident, Scope, Tally, settled, spread_scope
-from karpy.core.check.defaults import hard_spreads
-from karpy.core.check.places import Place
-from karpy.core.check.scene import Scene
-from karpy.core.check.universe import domains_of_nodes, domains_on_offer
-from karpy.core.check.wishes import Values, Wish, is_granted, tolerates, wishes_of
-from karpy.model.constraints import SpreadConstraint, Toleration
+from karpy.core.check.constraints import (
+    Alternatives,
+    Values,
+    alternatives_of,
+    holds_surely,
+    tolerates,
+)
+from karpy.core.check.scene import (
+    NodePlace,
+    Place,
+    Resident,
+    Scene,
+    Scope,
+    Tally,
+    settled,
+    spread_scope,
+)
+from karpy.model.constraints import LabelSelector, SpreadConstraint, Toleration
 from karpy.model.labels import HOSTNAME, normalise
-from karpy.model.pods import Pod
+from karpy.model.pods import Owner, Pod, PodController
+from karpy.model.pools import NodePool
+from karpy.model.requirements import Requirement, collect, from_labels, merge, one_of
+from karpy.model.snapshot import Snapshot
+
+_REPLICATION_CONTROLLER: Final = ("v1", "ReplicationController")
+_WITH_SELECTOR: Final = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")})
 
 
 class NodeFilter(Struct, frozen=True):
     """Which domains of a key a constraint compares."""
 
     key: str
-    wishes: tuple[Wish, ...]
+    alternatives: tuple[Alternatives, ...]
     honors_affinity: bool
     tolerations: tuple[Toleration, ...] | None
     """Given if nodes count only if their taints are tolerated."""
@@ -50,24 +69,23 @@ class NodeFilter(Struct, frozen=True):
     def counts(self, place: Place) -> bool:
         """Say whether pods at a place may count."""
         return self._is_tolerant_of(place) and (
-            not self.honors_affinity or all(place.may_meet(wish) for wish in self.wishes)
+            not self.honors_affinity or all(place.may_meet(each) for each in self.alternatives)
         )
 
     def surely_counts(self, place: Place) -> bool:
         """Say whether pods at a place count whatever the cloud picks."""
         return self._is_tolerant_of(place) and (
-            not self.honors_affinity or all(place.meets(wish) for wish in self.wishes)
+            not self.honors_affinity or all(place.meets(each) for each in self.alternatives)
         )
 
     def counts_by(self, place: Place, values: Values) -> bool:
         """Say whether pods at a place count if its labels may have these values only."""
-        return self._is_tolerant_of(place) and (
-            not self.honors_affinity or all(is_granted(wish, values) for wish in self.wishes)
-        )
+        holds = all(holds_surely(each, values) for each in self.alternatives)
+        return self._is_tolerant_of(place) and (not self.honors_affinity or holds)
 
     def admits(self, domain: str) -> bool:
         """Say whether nodes of a domain may count, as far as the key tells."""
-        terms = [term for wish in self.wishes for term in wish if self.honors_affinity]
+        terms = [term for each in self.alternatives for term in each if self.honors_affinity]
         wanted = [each for term in terms for each in term.expressions if each.key == self.key]
         return all(domain in each for each in wanted)
 
@@ -96,7 +114,7 @@ def as_spread(constraint: SpreadConstraint, pod: Pod) -> Spread:
         spread_scope(constraint, pod),
         constraint.max_skew,
         constraint.min_domains,
-        NodeFilter(key, wishes_of(pod), constraint.honors_affinity, tolerations),
+        NodeFilter(key, alternatives_of(pod), constraint.honors_affinity, tolerations),
     )
 
 
@@ -157,8 +175,95 @@ def _emptiest(spread: Spread, domains: frozenset[str], sure: Tally) -> int:
 
 def _domains_that_count(scene: Scene, asked: NodeFilter) -> frozenset[str]:
     found = domains_of_nodes((each for each in scene.nodes if asked.counts(each)), asked.key)
-    if asked.honors_affinity and any(len(wish) > 1 for wish in asked.wishes):
+    if asked.honors_affinity and any(len(each) > 1 for each in asked.alternatives):
         return found
     pools = scene.market.pools_in_use
     on_offer = domains_on_offer(scene, asked.key, pools, asked.tolerations)
     return found | {domain for domain in on_offer if asked.admits(domain)}
+
+
+def hard_spreads(pod: Pod, snapshot: Snapshot) -> tuple[SpreadConstraint, ...]:
+    """
+    Return the spread constraints that kube-scheduler must obey for a pod.
+
+    By default constraints, pods that have none of their own are spread among the pods of the same
+    Services and the same controller.
+    """
+    spreads = pod.rules.spreads
+    if not spreads and snapshot.settings.default_spreads:
+        selector = _deduce_selector(pod, snapshot)
+        if selector.expressions:
+            defaults = snapshot.settings.default_spreads
+            spreads = tuple(replace(each, selector=selector) for each in defaults)
+    return tuple(each for each in spreads if not each.is_soft)
+
+
+def _deduce_selector(pod: Pod, snapshot: Snapshot) -> LabelSelector:
+    """Join what the Services of a pod select with what its controller selects."""
+    labels: dict[str, Requirement] = {}
+    for service in snapshot.services:
+        pairs = service.selector
+        if service.namespace == pod.namespace and pairs is not None:
+            wanted = {key: one_of(key, value) for key, value in pairs.items()}
+            if LabelSelector(tuple(wanted.values())).selects(pod.labels):
+                labels |= wanted
+    extra: tuple[Requirement, ...] = ()
+    owner = next((each for each in pod.owners if each.is_controller), None)
+    controller = _find_controller(owner, pod, snapshot)
+    if controller is not None and _kind(controller) == _REPLICATION_CONTROLLER:
+        labels |= {each.key: each for each in controller.selector}
+    elif controller is not None and _kind(controller) in _WITH_SELECTOR:
+        extra = controller.selector
+    return LabelSelector((*labels.values(), *extra))
+
+
+def _find_controller(owner: Owner | None, pod: Pod, snapshot: Snapshot) -> PodController | None:
+    if owner is None:
+        return None
+    wanted = (pod.namespace, owner.name, _kind(owner))
+    for each in snapshot.controllers:
+        if (each.namespace, each.name, _kind(each)) == wanted:
+            return each
+    return None
+
+
+def _kind(thing: Owner | PodController) -> tuple[str, str]:
+    return (thing.api_version, thing.kind)
+
+
+def domains_on_offer(
+    scene: Scene,
+    key: str,
+    pools: Iterable[NodePool],
+    tolerations: Sequence[Toleration] | None = None,
+) -> frozenset[str]:
+    """
+    Return the domains that NodePools could open.
+
+    With tolerations given, only NodePools count whose taints are tolerated.
+    """
+    found: set[str] = set()
+    for pool in pools:
+        if tolerations is None or tolerates(tolerations, pool.taints):
+            found |= _domains_of_pool(scene, key, pool)
+    return frozenset(found)
+
+
+def domains_of_nodes(places: Iterable[NodePlace], key: str) -> frozenset[str]:
+    """Return the domains that have nodes which stay."""
+    return frozenset().union(*(each.domains(key).values for each in places if each.is_staying))
+
+
+def _domains_of_pool(scene: Scene, key: str, pool: NodePool) -> set[str]:
+    own = merge(collect(pool.requirements), from_labels(pool.labels)).get(key)
+    found = _finite(own)
+    for instance_type in scene.market.types[pool.name].values():
+        if (its := instance_type.requirements.get(key)) is not None:
+            found |= _finite(its if own is None else own & its)
+    return found
+
+
+def _finite(requirement: Requirement | None) -> set[str]:
+    if requirement is None or requirement.complement:
+        return set()
+    return set(requirement.values)

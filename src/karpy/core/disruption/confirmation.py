@@ -16,9 +16,8 @@ from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Stage
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import ConfirmationQuestion
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import ConfirmationQuestion, Snapshot
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 
 class Occupancy(Struct, frozen=True):

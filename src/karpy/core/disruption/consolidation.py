@@ -1,27 +1,36 @@
 """Nodes in use that go to save money: which may, what replaces them, and whether that pays."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.disruption.balance import Balance
-from karpy.core.disruption.candidates import Candidate, as_command_node, find_candidates, refuse
+from karpy.core.disruption.budgets import find_allowances, is_constrained
+from karpy.core.disruption.candidates import (
+    Candidate,
+    as_command_node,
+    candidate_notices,
+    find_candidates,
+    refuse,
+    rejected_notices,
+    subjects_of,
+)
 from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.method import DisruptionMethod, Validation, still_there
 from karpy.core.lifecycle.changes import Count
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE
 from karpy.core.scheduling.whatif import Relocation
 from karpy.model.commands import Command, Replacement
+from karpy.model.kinds import NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from karpy.model.nodes import Node
-from karpy.model.notices import Notice
+from karpy.model.notices import Notice, Subject
 from karpy.model.pools import ConsolidationPolicy, DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.requirements import Requirements, merge, one_of
 from karpy.model.settings import ReservedMode
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import Launch, NodeReason, NodeRefusal
 
 REASON: Final = DisruptionReason.UNDERUTILIZED
 SINGLE_NODE: Final = "single-node-consolidation"
@@ -41,6 +50,9 @@ _PASSING: Final = frozenset(
     }
 )
 """Reasons that end soon, although nothing else about the cluster changes."""
+BALANCE_K: Final = 2
+"""How much more of the pods a move may disrupt than it saves of the price."""
+BALANCE_THRESHOLD: Final = Fraction(1, BALANCE_K)
 
 
 class Eligible(Struct, frozen=True, gc=False):
@@ -123,7 +135,7 @@ def is_settled(move: Move, refusals: Iterable[NodeRefusal]) -> bool:
 
 def examine(candidate: Candidate, evaluation: Evaluation) -> Move:
     """
-    Say in depth what becomes of one candidate, for people who ask.
+    Say in depth what becomes of one candidate, for `karpy explain`.
 
     Where no cheaper node takes its pods, places are sought once more at any price: the answer then
     names every pod that finds none, or says what the best replacement would cost.
@@ -192,7 +204,8 @@ class Consolidation:
             new_nodes_max=1 if stops_early else None,
             reserved_mode=ReservedMode.FALLBACK,
             stops_early=stops_early,
-            keeps_buffers=True,
+            keeps_places=True,
+            is_crowded=True,
         )
 
     def _replaced(
@@ -311,3 +324,190 @@ def _allows(requirements: Requirements, capacity_type: str) -> bool:
 def options_of(launches: Iterable[Launch]) -> frozenset[str]:
     """Return the instance types that launches may become."""
     return frozenset(option.instance_type for launch in launches for option in launch.options)
+
+
+class Balance:
+    """Scores moves by what each NodePool costs, and what moving all of its pods would."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
+        self._totals: dict[str, tuple[int, int]] = {}
+
+    def scores(self, candidates: Sequence[Candidate], savings: int) -> Mapping[str, Fraction]:
+        """Score a move in each Balanced NodePool of its candidates."""
+        scores = {}
+        for pool in _pools_of(candidates):
+            if self._is_balanced(pool):
+                own = [each for each in candidates if each.pool.name == pool]
+                total_price, total_cost = self._total(pool)
+                cost = sum(each.moving_cost for each in own)
+                saved = savings * _share(own, candidates)
+                scores[pool] = _score(saved, cost, total_price, total_cost)
+        return scores
+
+    def is_approved(self, score: Fraction) -> bool:
+        """Say whether a score is high enough."""
+        return score >= BALANCE_THRESHOLD
+
+    def counts(
+        self, candidates: Sequence[Candidate], scores: Mapping[str, Fraction]
+    ) -> Iterator[Count]:
+        """Count a move for each of its NodePools; with its score where that is balanced."""
+        for pool in _pools_of(candidates):
+            score = scores.get(pool)
+            is_approved = score is None or self.is_approved(score)
+            labels = {
+                "decision": "approved" if is_approved else "rejected",
+                "nodepool": pool,
+                "policy": self._evaluation.pools[pool].policy.consolidation.value,
+            }
+            yield Count("consolidation_moves_total", labels)
+            if score is not None:
+                yield Count("consolidation_score", labels, float(score))
+
+    def notices(self, command: Command, candidates: Sequence[Candidate]) -> Iterator[Notice]:
+        """Return the events on an approved move: on a single node, or on NodePools."""
+        for pool, score in self.scores(candidates, command.savings).items():
+            note = self._note(pool, score, candidates, command.savings)
+            for subject in self._subjects(pool, candidates):
+                yield Notice(subject, "ConsolidationApproved", note, same_as=(subject.uid,))
+
+    def _note(
+        self, pool: str, score: Fraction, candidates: Sequence[Candidate], savings: int
+    ) -> str:
+        total_price, total_cost = self._total(pool)
+        own = [each for each in candidates if each.pool.name == pool]
+        cost = sum(each.moving_cost for each in own)
+        saved = savings * _share(own, candidates) / total_price
+        return (
+            f"score {float(score):.2f} >= threshold {float(BALANCE_THRESHOLD):.2f} (k: {BALANCE_K},"
+            f" savings {float(saved):.1%}, disruption {cost / total_cost:.1%})"
+        )
+
+    def _subjects(self, pool: str, candidates: Sequence[Candidate]) -> list[Subject]:
+        if len(candidates) == 1:
+            return subjects_of(candidates[0].node)
+        record = self._evaluation.pools[pool].record
+        return [Subject(NODE_POOL, pool, uid="" if record is None else record.meta.uid)]
+
+    def _is_balanced(self, pool: str) -> bool:
+        policy = self._evaluation.pools[pool].policy
+        return policy.consolidation is ConsolidationPolicy.BALANCED
+
+    def _total(self, pool: str) -> tuple[int, int]:
+        """Return what all nodes of a pool cost, and what moving all their pods would."""
+        if pool not in self._totals:
+            evaluation = self._evaluation
+            nodes = [each for each in evaluation.snapshot.nodes if each.pool == pool and each.claim]
+            cost = sum(evaluation.movers(node)[1] for node in nodes)
+            self._totals[pool] = evaluation.prices.total(nodes), cost
+        return self._totals[pool]
+
+
+def _pools_of(candidates: Sequence[Candidate]) -> list[str]:
+    return sorted({each.pool.name for each in candidates})
+
+
+def _share(own: Sequence[Candidate], candidates: Sequence[Candidate]) -> Fraction:
+    """Return which share of the price of candidates is that of some of them."""
+    price = sum(each.price for each in candidates)
+    return Fraction(sum(each.price for each in own), price) if price else Fraction(0)
+
+
+def _score(savings: Fraction, cost: int, total_price: int, total_cost: int) -> Fraction:
+    """Divide the share of the price that is saved by the share of the cost of moving all pods."""
+    if savings <= 0 or not total_price or not total_cost:
+        return Fraction(0)
+    return (savings / total_price) / Fraction(cost, total_cost)
+
+
+def proposed_move(
+    move: Move,
+    candidates: Sequence[Candidate],
+    consolidation: Consolidation,
+    evaluation: Evaluation,
+) -> Iterator[Notice]:
+    """Return the events on a move that was found."""
+    if move.command is not None:
+        yield from candidate_notices(move.command, evaluation)
+        yield from consolidation.balance.notices(move.command, candidates)
+
+
+def validate_move(
+    method: DisruptionMethod, command: Command, evaluation: Evaluation, *, may_shrink: bool
+) -> Validation:
+    """
+    Say what of a consolidation still holds.
+
+    A command is kept if all of its nodes may still go and their pods still find places in the same
+    way. With fewer nodes it is decided again for these, if it may shrink.
+    """
+    nodes, gone = still_there(command, evaluation)
+    eligible = find_eligible(evaluation, method.name, nodes)
+    valid = {each.claim.name: each for each in eligible.candidates}
+    in_order = [valid[each.claim] for each in command.nodes if each.claim in valid]
+    chosen, spent = find_allowances(evaluation, method.reason).within(in_order, method.name)
+    refusals = (*gone, *eligible.refusals, *spent)
+    consolidation = Consolidation(evaluation, method.name, method.consolidation_type)
+    if len(chosen) == len(command.nodes):
+        # Differs: validation of a consolidation command: Karpenter asks for places at any price,
+        # and may carry out a command whose replacement is no longer cheaper; Karpy compares prices
+        # again.
+        found = consolidation.relocate(chosen, sum(each.price for each in chosen))
+        why = _why_changed(command, found)
+        if why is None:
+            kept = tuple(as_command_node(each) for each in chosen)
+            return Validation(replace(command, nodes=kept, nominated=found.nodes))
+        refusals = (*refusals, *_changed(chosen, command, why))
+        return _rejected(command, refusals, "scheduling", evaluation)
+    if chosen and may_shrink:
+        # Differs: a multi-node command of which one node has changed before validation: Karpenter
+        # abandons the command; Karpy decides again about the nodes that are left, because they may
+        # still go.
+        move = consolidation.move(chosen)
+        if move.command is not None:
+            again = replace(
+                move.command, id=command.id, proposed=command.proposed, stage=command.stage
+            )
+            return Validation(again, refusals)
+        refusals = (*refusals, *_changed(chosen, command, f"without the others {_reason(move)}"))
+    return _rejected(command, refusals, "budget" if is_constrained(spent) else "churn", evaluation)
+
+
+def out_of_time(command: Command, evaluation: Evaluation) -> Validation:
+    """Give a command up for which time was not enough."""
+    refusals = tuple(
+        NodeRefusal(NodeReason.OUT_OF_TIME, each.node, method=command.method)
+        for each in command.nodes
+    )
+    given_up = _rejected(command, refusals, "scheduling", evaluation)
+    return replace(given_up, is_complete=False)
+
+
+def _why_changed(command: Command, found: Relocation) -> str | None:
+    """Say how the places of the pods differ from what the command was decided for."""
+    if found.homeless:
+        return found.homeless[0]
+    expected = len(command.replacements)
+    if found.needs_more_nodes or len(found.launches) != expected:
+        needed = "more" if found.needs_more_nodes else len(found.launches)
+        return f"{expected} new nodes were expected, and {needed} are needed"
+    asked = options_of(each.launch for each in command.replacements)
+    if not asked <= options_of(found.launches):
+        return "the pods need another instance type by now"
+    return None
+
+
+def _reason(move: Move) -> str:
+    assert move.why is not None
+    return move.why.value
+
+
+def _changed(candidates: Sequence[Candidate], command: Command, why: str) -> list[NodeRefusal]:
+    return [NodeRefusal(NodeReason.CHANGED, each.name, why, command.method) for each in candidates]
+
+
+def _rejected(
+    command: Command, refusals: tuple[NodeRefusal, ...], why: str, evaluation: Evaluation
+) -> Validation:
+    return Validation(None, refusals, why, tuple(rejected_notices(command, why, evaluation)))

@@ -6,7 +6,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.confirmation import confirm
+from karpy.core.disruption.consolidation import out_of_time
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import DisruptionMethod, Proposal, Validation
 from karpy.core.disruption.methods.drift import Drift
@@ -15,21 +17,19 @@ from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
 from karpy.core.disruption.methods.repair import Repair
 from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
 from karpy.core.disruption.methods.staticdrift import StaticDrift
-from karpy.core.disruption.moves import out_of_time
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.lifecycle.repair import Repair as LegacyRepair
 from karpy.core.lifecycle.repair import repair
 from karpy.core.scheduling.effort import KeepGoing, OutOfTime
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import (
+from karpy.model.snapshot import (
     ConfirmationQuestion,
     DisruptionQuestion,
     LegacyRepairQuestion,
     NodeQuestion,
     ValidationQuestion,
 )
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 METHODS: Final[tuple[DisruptionMethod, ...]] = (
     Repair(),
@@ -55,15 +55,17 @@ class Pass:
         # loses it until the Node changes, so that moves in Balanced NodePools get a wrong score;
         # Karpy derives all costs from the snapshot.
         before: Evaluation | None = None if previous is None else previous.evaluation
-        self.evaluation: Evaluation = Evaluation(question.snapshot, before)
+        self.evaluation: Evaluation = Evaluation(question.snapshot, before, question.put_off)
         self._proposals: dict[str, Proposal] = {}
+        self._late: set[str] = set()
+        """Names of nodes that some method had no time for."""
         self.is_complete = True
         """Whether no method ran out of time."""
 
     def methods(self) -> Iterator[DisruptionMethod]:
         """Give the methods to ask, one after the other, until one has a command."""
         for method in METHODS:
-            if method.name not in self.question.settled:
+            if method.name not in self._unasked:
                 yield method
                 # One that failed has no proposal, and keeps no other from its turn.
                 proposal = self._proposals.get(method.name)
@@ -80,6 +82,7 @@ class Pass:
         self.evaluation.begin(keep_going)
         try:
             made = method.propose(self.evaluation)
+            self._note_late(made)
         except OutOfTime:
             made, self.is_complete = Proposal(refusals=_all_out_of_time(method, self)), False
         self.is_complete = self.is_complete and not self.evaluation.was_cut
@@ -87,6 +90,13 @@ class Pass:
         news = [each for each in made.refusals if _key(each) not in known]
         notices = (*made.notices, *refusal_notices(news, self.evaluation))
         return replace(made, refusals=tuple(news), notices=notices)
+
+    def put_off(self) -> frozenset[str]:
+        """Return the names of the nodes that come first in the next pass."""
+        if self.is_complete:
+            return self.question.put_off if self.verdict().commands else frozenset()
+        # Those that had their turn since wait until all others have had theirs.
+        return frozenset(self.question.put_off & self._late or self._late)
 
     def settled(self) -> frozenset[str]:
         """Return the methods that find nothing until the cluster changes, or `settled_until`."""
@@ -106,12 +116,21 @@ class Pass:
 
     def considered(self) -> frozenset[str]:
         """Return the names of the nodes that all methods have had their say about."""
-        unasked = {each.name for each in METHODS} - self.question.settled - self._proposals.keys()
+        unasked = {each.name for each in METHODS} - self._unasked - self._proposals.keys()
         chosen = {node.node for node in self.verdict().nodes}
         if unasked:
             return frozenset(chosen)
         put_off = {each.node for each in self._refusals() if each.why in _PUT_OFF}
         return frozenset({each.name for each in self.question.snapshot.nodes} - put_off | chosen)
+
+    @property
+    def _unasked(self) -> frozenset[str]:
+        return self.question.settled | self.question.passed_over
+
+    def _note_late(self, made: Proposal) -> None:
+        late = [each.node for each in made.refusals if each.why is NodeReason.OUT_OF_TIME]
+        # Where no question was answered at all, the first one had all the time there is.
+        self._late.update(late if self.evaluation.answered.difference(late) else late[1:])
 
     def _refusals(self) -> Iterator[NodeRefusal]:
         return (each for made in self._proposals.values() for each in made.refusals)

@@ -19,8 +19,8 @@ from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 METHOD: Final = "deletion-cost"
 LEAST: Final = -(2**31)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from karpy.core.disruption.cost import Costs
-from karpy.core.disruption.poddisruptionbudgets import PodDisruptionBudgets
-from karpy.core.disruption.prices import Prices
+from msgspec import Struct
+
+from karpy.core.disruption.cost import Costs, Prices
 from karpy.core.disruption.rollouts import (
     ReplicaSet,
     find_rollouts,
@@ -13,16 +13,60 @@ from karpy.core.disruption.rollouts import (
     replica_set_of,
 )
 from karpy.core.lifecycle.conditions import INITIALIZED, changed
+from karpy.core.lifecycle.eviction import is_evictable
 from karpy.core.scheduling.effort import Effort, KeepGoing
 from karpy.core.scheduling.problem import Problem
 from karpy.core.scheduling.whatif import WhatIf
 from karpy.errors import KarpyError
 from karpy.model.nodes import Node
-from karpy.model.pods import Pod
+from karpy.model.pods import DisruptionBudget, Pod
 from karpy.model.pools import NodePool
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import NodeReason
 
 _NONE: Sequence[Pod] = ()
+
+
+class Blocked(Struct, frozen=True, gc=False):
+    """Why a pod may not be evicted, and by which budgets."""
+
+    why: NodeReason
+    budgets: tuple[str, ...]
+
+
+class PodDisruptionBudgets:
+    """The budgets of a cluster, at hand by namespace."""
+
+    def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
+        self._by_namespace: dict[str, list[DisruptionBudget]] = {}
+        for each in sorted(budgets, key=lambda each: each.key):
+            self._by_namespace.setdefault(each.namespace, []).append(each)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._by_namespace
+
+    def why_not_evicted(self, pod: Pod, now: datetime) -> Blocked | None:
+        """
+        Say which budgets keep a pod from being evicted now, or None.
+
+        A pod that no drain would evict needs no budget.
+        """
+        near = self._by_namespace.get(pod.namespace)
+        if near is None:
+            return None
+        covering = [each for each in near if each.covers(pod)]
+        if not covering or not is_evictable(pod, now):
+            return None
+        if len(covering) > 1:
+            # Whatever they allow: the API server evicts no pod that two budgets cover.
+            return Blocked(NodeReason.POD_BUDGETS, tuple(each.key for each in covering))
+        budget = covering[0]
+        if pod.is_unready and budget.allows_unready:
+            return None
+        if budget.disruptions_allowed:
+            return None
+        return Blocked(NodeReason.POD_BUDGET, (budget.key,))
 
 
 class Evaluation:
@@ -32,9 +76,16 @@ class Evaluation:
     It holds memos alone: the same question has the same answer at any time.
     """
 
-    def __init__(self, snapshot: Snapshot, previous: "Evaluation | None" = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        previous: "Evaluation | None" = None,
+        put_off: frozenset[str] = frozenset(),
+    ) -> None:
         """Take a snapshot; what the previous evaluation derived from equal parts is kept."""
         self.snapshot = snapshot
+        self.put_off = put_off
+        """Names of nodes that have their turn before others."""
         self.pools: Mapping[str, NodePool] = {each.name: each for each in snapshot.pools}
         self.nodes: Mapping[str, Node] = {each.claim: each for each in snapshot.nodes if each.claim}
         """By the name of their NodeClaim."""
@@ -49,6 +100,7 @@ class Evaluation:
         self._what_if: WhatIf | None = None
         self._prices: Prices | None = None
         self._unsettled: frozenset[str] | None = None
+        self._awaiting: frozenset[str] | None = None
         self._rollouts: frozenset[ReplicaSet] | None = None
         self._is_scaling_out: bool | None = None
 
@@ -57,11 +109,18 @@ class Evaluation:
         self._effort.begin(keep_going)
         if self.was_cut:
             self._problem = self._what_if = None
+        if self._what_if is not None:
+            self._what_if.answered.clear()
 
     @property
     def was_cut(self) -> bool:
         """Whether time was up before a question was answered."""
         return self._what_if is not None and self._what_if.was_cut
+
+    @property
+    def answered(self) -> frozenset[str]:
+        """Names of nodes that questions were answered about since `begin`."""
+        return frozenset() if self._what_if is None else frozenset(self._what_if.answered)
 
     def take_failures(self) -> list[KarpyError]:
         """Return the errors of questions since this was asked last."""
@@ -108,6 +167,20 @@ class Evaluation:
                 each.name for each in self.snapshot.nodes if self._is_unsettled(each)
             )
         return self._unsettled
+
+    # Differs: the replacement of a node that is drained at this moment: Karpenter may plan pods of
+    # the next node on it; Karpy keeps its room until its own pods have come.
+    @property
+    def awaiting(self) -> frozenset[str]:
+        """Names of nominated nodes without pods so far: no pod of another node moves there."""
+        if self._awaiting is None:
+            self._awaiting = frozenset(
+                each.name
+                for each in self.snapshot.nodes
+                if each.is_nominated(self.now)
+                and not any(pod.is_reschedulable for pod in self.pods_on(each))
+            )
+        return self._awaiting
 
     @property
     def is_scaling_out(self) -> bool:

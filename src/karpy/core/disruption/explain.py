@@ -34,11 +34,10 @@ from karpy.model.commands import Command
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import ReservedMode
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, LaunchOption, Verdict
+from karpy.model.verdicts import Launch, LaunchOption, NodeReason, NodeRefusal, Verdict
 
 REPAIR: Final = "repair"
 EMPTINESS: Final = "emptiness"
@@ -64,7 +63,7 @@ class NodeOutcome(Enum):
 
     GOES = "a method takes it now"
     WAITS = "a method would take it, and another command comes first"
-    GOING = "it is on its way out"
+    GOING = "it is being deleted"
     STAYS = "every method leaves it alone"
 
 
@@ -388,7 +387,8 @@ def _is_free_without(gone: Sequence[Pod], candidate: Candidate, evaluation: Eval
         price_below=candidate.price,
         new_nodes_max=1,
         reserved_mode=ReservedMode.FALLBACK,
-        keeps_buffers=True,
+        keeps_places=True,
+        is_crowded=True,
     )
     return not (found.homeless or found.needs_more_nodes)
 

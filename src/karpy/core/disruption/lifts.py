@@ -7,8 +7,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.disruption.budgets import Allowance, find_allowances
-from karpy.core.disruption.calendar import WEEK, find_next, find_spans, short_duration
+from karpy.core.disruption.budgets import (
+    WEEK,
+    Allowance,
+    find_allowances,
+    find_next,
+    find_spans,
+    short_duration,
+)
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.rollouts import ROLLOUT_TIME
 from karpy.core.lifecycle.conditions import (
@@ -23,9 +29,9 @@ from karpy.model.labels import DO_NOT_DISRUPT, DO_NOT_REPAIR, INSTANCE_TYPE
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod, PodDisruption
 from karpy.model.pools import Budget, ConsolidationPolicy, DisruptionPolicy, DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 _PODS_NAMED: Final = 3
 
@@ -183,9 +189,9 @@ def _change_of_budget(kept: Kept, allowance: Allowance) -> Change:
         return Change(text, why, is_wait=True)
     until = find_next(policy, kept.reason, allowance.nodes, more_than=allowance.consumed, since=now)
     if allowance.allowed:
-        taken = f"{allowance.consumed} nodes of {pool} that are on their way out or not ready"
+        taken = f"{allowance.consumed} nodes of {pool} that are being deleted or not ready"
         if allowance.consumed == 1:
-            taken = f"1 node of {pool} that is on its way out or not ready"
+            taken = f"1 node of {pool} that is being deleted or not ready"
         text = f"wait for {taken}: {budgets} allows {allowance.allowed}"
         return Change(text, why, is_wait=True, until=until)
     if until is not None:

@@ -8,9 +8,10 @@ from karpy.core.disruption.candidates import DisruptionClass
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.model.commands import Command
+from karpy.model.nodes import Node
 from karpy.model.notices import Notice
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 
 class Proposal(Struct, frozen=True, gc=False):
@@ -77,3 +78,14 @@ def eligible_count(method: DisruptionMethod, nodes: int) -> Count:
     """Return the gauge of nodes that a method could disrupt."""
     labels = {"reason": method.reason.value.lower()}
     return Count("voluntary_disruption_eligible_nodes", labels, float(nodes))
+
+
+def still_there(command: Command, evaluation: Evaluation) -> tuple[list[Node], list[NodeRefusal]]:
+    """Return the nodes of a command that exist, and a refusal for each that does not."""
+    nodes = [node for each in command.nodes if (node := evaluation.nodes.get(each.claim))]
+    gone = [
+        NodeRefusal(NodeReason.GONE, each.node, method=command.method)
+        for each in command.nodes
+        if each.claim not in evaluation.nodes
+    ]
+    return nodes, gone

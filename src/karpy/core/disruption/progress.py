@@ -12,36 +12,38 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices, subjects_of
 from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.headroom import find_headroom
 from karpy.core.disruption.method import Validation
-from karpy.core.disruption.notices import refusal_notices, subjects_of
 from karpy.core.disruption.taints import tainted, untainted
 from karpy.core.lifecycle.changes import (
     Changes,
     Count,
     Remark,
+    about_claim,
     disruption_counts,
     joined,
     termination_mode,
 )
 from karpy.core.lifecycle.conditions import DISRUPTION_REASON, INITIALIZED, with_true_because
-from karpy.core.lifecycle.records import about_claim
 from karpy.core.lifecycle.repair import snake_case, unhealthy_count, with_termination_deadline
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
 from karpy.model.conditions import REBOOTING
+from karpy.model.instances import Catalog
 from karpy.model.labels import CAPACITY_TYPE, REBOOT_GRACE_PERIOD
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord
-from karpy.model.refusals import NodeRefusal
+from karpy.model.resources import NODES
 from karpy.model.snapshot import Snapshot
 from karpy.model.times import write_duration
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import Launch, NodeRefusal
 
 VALIDATION_DELAY: Final = timedelta(seconds=15)
 """How long a proposal waits before it is validated: pods come and go."""
 PACE: Final = timedelta(seconds=1)
+TAINTING_PACE: Final = timedelta(milliseconds=250)
+"""Replacements are launched before provisioning looks for other room for what was on the nodes."""
 FORMING_TIME: Final = timedelta(minutes=2)
 """Nodes are tainted and replacements launched by then: no other command is proposed meanwhile."""
 PATIENCE_LEAST: Final = timedelta(minutes=10)
@@ -230,7 +232,7 @@ def _taint(command: Command, snapshot: Snapshot) -> Progress:
         return _go_on_tainted(command, snapshot)
     if _is_late_to_form(command, snapshot):
         return _without_untainted(command, changes.keys(), snapshot)
-    return Progress(command, tuple(changes.values()), outcome=Changes(requeue_after=PACE))
+    return Progress(command, tuple(changes.values()), outcome=Changes(requeue_after=TAINTING_PACE))
 
 
 def _go_on_tainted(command: Command, snapshot: Snapshot) -> Progress:
@@ -477,3 +479,43 @@ def _type_of(node: CommandNode) -> str:
     """Return the type of the condition that a node is repaired for."""
     # A type may have a slash, a reason has none.
     return node.condition.rpartition("/")[0]
+
+
+class Headroom(Struct, frozen=True, gc=False):
+    """What the limits of NodePools say to the replacements of a command."""
+
+    exceeded: str = ""
+    """The NodePool that would exceed its limits; empty if none does."""
+    is_known: bool = True
+    """Whether all machines of these NodePools are there; until then their size is unknown."""
+
+
+# Differs: limits of a NodePool when a replacement is launched: Karpenter checks them when it
+# decides and no more; Karpy checks them again, because provisioning may have launched nodes since.
+def find_headroom(command: Command, snapshot: Snapshot) -> Headroom:
+    """Compare the limits of NodePools with what they have, and with the replacements."""
+    launches = [each.launch for each in command.replacements if each.launch.options]
+    pools = {each.pool for each in launches}
+    left = {each.name: dict(each.limits) for each in snapshot.pools if each.name in pools}
+    for node in snapshot.nodes:
+        if node.pool in left and not node.is_deleting and node.claim not in command.claims:
+            if left[node.pool] and not node.has_machine:
+                return Headroom(is_known=False)
+            for resource in left[node.pool]:
+                left[node.pool][resource] -= node.capacity.get(resource, 0)
+    for launch in launches:
+        for resource in left.get(launch.pool, ()):
+            left[launch.pool][resource] -= _largest_amount(resource, launch, snapshot.catalog)
+    beyond = (
+        name for name, amounts in sorted(left.items()) if min(amounts.values(), default=0) < 0
+    )
+    return Headroom(next(beyond, ""))
+
+
+def _largest_amount(resource: str, launch: Launch, catalog: Catalog) -> int:
+    """Return the most that any type of a launch has of a resource."""
+    if resource == NODES:
+        return 1
+    names = {each.instance_type for each in launch.options}
+    types = (each for each in catalog.types_for(launch.pool) if each.name in names)
+    return max((each.capacity.get(resource, 0) for each in types), default=0)

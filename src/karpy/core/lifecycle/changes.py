@@ -5,13 +5,18 @@ from datetime import timedelta
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from karpy.model.labels import CAPACITY_TYPE
-from karpy.model.notices import Notice
+from karpy.model.kinds import NODE as NODE_KIND
+from karpy.model.kinds import NODE_CLAIM, POD
+from karpy.model.labels import CAPACITY_TYPE, TERMINATION_FINALIZER
+from karpy.model.notices import Notice, Subject
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod
-from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
+from karpy.model.records import ClaimRecord, Identity, NodeClassRef, NodeRecord, PoolRecord
 
 _NOTHING: Final = timedelta()
+FINALIZER: Final = TERMINATION_FINALIZER
+_SHOWN_MAX: Final = 5
 
 
 class Count(Struct, frozen=True):
@@ -107,3 +112,67 @@ def is_reschedulable(pod: Pod) -> bool:
         return False
     # A StatefulSet creates the next pod only after this one is gone: the pod counts as pending.
     return pod.is_active or (pod.is_deleting and pod.is_owned_by(STATEFUL_SET))
+
+
+def with_finalizer(meta: Identity) -> Identity:
+    """Add the finalizer; the API server lets no deleting object take a new one."""
+    if FINALIZER in meta.finalizers or meta.is_deleting:
+        return meta
+    return replace(meta, finalizers=(*meta.finalizers, FINALIZER))
+
+
+def without_finalizer(meta: Identity) -> Identity:
+    """Remove the finalizer."""
+    return replace(meta, finalizers=tuple(each for each in meta.finalizers if each != FINALIZER))
+
+
+def with_labels(meta: Identity, labels: Mapping[str, str]) -> Identity:
+    """Set labels, over those of the same key."""
+    return replace(meta, labels={**meta.labels, **labels})
+
+
+def with_annotations(meta: Identity, annotations: Mapping[str, str]) -> Identity:
+    """Set annotations, over those of the same key."""
+    return replace(meta, annotations={**meta.annotations, **annotations})
+
+
+def class_label(node_class: NodeClassRef) -> str:
+    """Return the key of the label that names the node class of a claim or node."""
+    return f"{node_class.group}/{node_class.kind.lower()}"
+
+
+def about_claim(claim: ClaimRecord) -> Subject:
+    """Return the subject of an event about a NodeClaim."""
+    return Subject(NODE_CLAIM, claim.name, uid=claim.meta.uid)
+
+
+def about_node(node: NodeRecord) -> Subject:
+    """Return the subject of an event about a Node."""
+    return Subject(NODE_KIND, node.name, uid=node.meta.uid)
+
+
+def about_pod(pod: Pod) -> Subject:
+    """Return the subject of an event about a Pod."""
+    return Subject(POD, pod.name, pod.namespace, pod.uid)
+
+
+def listed(names: tuple[str, ...], most: int = _SHOWN_MAX) -> str:
+    """Name the first few and count the rest: `a, b and 3 other(s)`."""
+    hidden = len(names) - most
+    text = ", ".join(names[:most])
+    return f"{text} and {hidden} other(s)" if hidden > 0 else text
+
+
+def hydrate_claim(claim: ClaimRecord) -> Changes:
+    """Set the label of its node class on a claim that an earlier release has made."""
+    return Changes(replace(claim, meta=with_labels(claim.meta, _labels(claim))))
+
+
+def hydrate_node(node: NodeRecord, claim: ClaimRecord) -> Changes:
+    """Set the label of its claim's node class on a node."""
+    return Changes(node=replace(node, meta=with_labels(node.meta, _labels(claim))))
+
+
+def _labels(claim: ClaimRecord) -> dict[str, str]:
+    ref = claim.node_class
+    return {class_label(ref): ref.name} if ref.kind else {}

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.core.lifecycle.changes import Changes, Count
+from karpy.core.lifecycle.changes import Changes, Count, about_node, listed
 from karpy.core.lifecycle.conditions import (
     DISRUPTION_REASON,
     DRAINED,
@@ -23,7 +23,6 @@ from karpy.core.lifecycle.eviction import (
     is_past_threshold,
     protection_of,
 )
-from karpy.core.lifecycle.records import about_node, listed
 from karpy.model.labels import DO_NOT_DISRUPT, NODE_POOL
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod

@@ -8,9 +8,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.changes import Count
+from karpy.core.lifecycle.changes import Count, about_node, about_pod
 from karpy.core.lifecycle.conditions import DISRUPTION_REASON
-from karpy.core.lifecycle.records import about_node, about_pod
 from karpy.model.labels import DO_NOT_DISRUPT
 from karpy.model.notices import Notice
 from karpy.model.pods import DisruptionBudget, Pod

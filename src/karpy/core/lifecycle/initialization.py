@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.changes import Changes, Remark
+from karpy.core.lifecycle.changes import Changes, Remark, about_claim, with_labels
 from karpy.core.lifecycle.conditions import (
     CONSISTENT,
     INITIALIZED,
@@ -20,7 +20,6 @@ from karpy.core.lifecycle.conditions import (
     with_unknown,
 )
 from karpy.core.lifecycle.launch import resource_text
-from karpy.core.lifecycle.records import about_claim, with_labels
 from karpy.model.conditions import REBOOTING
 from karpy.model.constraints import (
     NO_EXECUTE,

@@ -5,8 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from karpy.core.lifecycle.changes import Changes, disruption_counts, joined
-from karpy.core.lifecycle.records import about_claim, about_node
+from karpy.core.lifecycle.changes import Changes, about_claim, about_node, disruption_counts, joined
 from karpy.core.lifecycle.repair import with_termination_deadline
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord, NodeRecord

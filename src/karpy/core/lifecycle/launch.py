@@ -7,14 +7,21 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.changes import Changes, Remark, disruption_counts
+from karpy.core.lifecycle.changes import (
+    FINALIZER,
+    Changes,
+    Remark,
+    about_claim,
+    about_pod,
+    disruption_counts,
+    with_finalizer,
+)
 from karpy.core.lifecycle.conditions import (
     LAUNCHED,
     is_decided,
     with_true,
     with_unknown,
 )
-from karpy.core.lifecycle.records import FINALIZER, about_claim, about_pod, with_finalizer
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod

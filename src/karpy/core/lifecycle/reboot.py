@@ -11,7 +11,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.changes import Changes, Count, Remark, joined
+from karpy.core.lifecycle.changes import (
+    Changes,
+    Count,
+    Remark,
+    about_claim,
+    joined,
+    with_annotations,
+)
 from karpy.core.lifecycle.conditions import (
     INITIALIZED,
     changed,
@@ -22,7 +29,6 @@ from karpy.core.lifecycle.conditions import (
 from karpy.core.lifecycle.drain import first_tier
 from karpy.core.lifecycle.eviction import Eviction, EvictionMode
 from karpy.core.lifecycle.launch import shortened
-from karpy.core.lifecycle.records import about_claim, with_annotations
 from karpy.core.lifecycle.repair import with_termination_deadline
 from karpy.model.conditions import REBOOTING
 from karpy.model.constraints import NO_SCHEDULE, REBOOTING_TAINT, Taint

@@ -12,16 +12,24 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.changes import Changes, Count, Remark, disruption_counts, termination_mode
-from karpy.core.lifecycle.records import about_claim, about_node, with_annotations
+from karpy.core.lifecycle.changes import (
+    Changes,
+    Count,
+    Remark,
+    about_claim,
+    about_node,
+    disruption_counts,
+    termination_mode,
+    with_annotations,
+)
 from karpy.model.conditions import Condition
 from karpy.model.kinds import NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE, TERMINATION_TIME
+from karpy.model.nodes import RepairAction, RepairPolicy
 from karpy.model.notices import Notice, Subject
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.repairs import RepairAction, RepairPolicy
 from karpy.model.times import parse_moment, write_moment
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 BLOCKED_PERIOD: Final = timedelta(minutes=5)
 UNHEALTHY_SHARE: Final = 20

@@ -7,18 +7,21 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.changes import Changes, Count, Remark, joined
-from karpy.core.lifecycle.conditions import REGISTERED, changed, with_true
-from karpy.core.lifecycle.drain import DrainingNode, await_detachment, drain
-from karpy.core.lifecycle.eviction import Eviction
-from karpy.core.lifecycle.records import (
+from karpy.core.lifecycle.changes import (
     FINALIZER,
+    Changes,
+    Count,
+    Remark,
     about_claim,
     about_node,
+    joined,
     with_annotations,
     with_labels,
     without_finalizer,
 )
+from karpy.core.lifecycle.conditions import REGISTERED, changed, with_true
+from karpy.core.lifecycle.drain import DrainingNode, await_detachment, drain
+from karpy.core.lifecycle.eviction import Eviction
 from karpy.model.conditions import INSTANCE_TERMINATING
 from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint
 from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, TERMINATION_TIME, ZONE

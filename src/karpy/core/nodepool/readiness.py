@@ -1,20 +1,27 @@
-"""Whether a NodePool can be used: its template is valid and its node class is ready."""
+"""The conditions of a NodePool: whether it can be used, and whether its nodes register."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes
 from karpy.model.conditions import AWAITING, FALSE, TRUE, UNKNOWN, Condition
 from karpy.model.kinds import NODE_POOL
 from karpy.model.notices import Notice, Subject
-from karpy.model.records import ClassState, PoolRecord
+from karpy.model.records import ClaimRecord, ClassState, PoolRecord
 
 VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
 NODE_CLASS_READY: Final = "NodeClassReady"
 NOT_SERVED: Final = "NodeClassNotServed"
+CLASS_MISSING: Final = "FailedResolvingNodeClass"
+NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
+ATTEMPTS: Final = 4
+FAILURES_MAX: Final = 2
+"""With so many failures among the last attempts a pool is unhealthy."""
+_WAITS: Final = "object is awaiting reconciliation"
 
 
 def with_true(pool: PoolRecord, type_: str, now: datetime) -> PoolRecord:
@@ -41,13 +48,28 @@ def _with_condition(pool: PoolRecord, condition: Condition, now: datetime) -> Po
 
 def judge_readiness(pool: PoolRecord, node_class: ClassState | None, now: datetime) -> Changes:
     """Set NodeClassReady on a pool; None is a node class that does not exist."""
-    # Differs: a NodePool whose node class does not exist: Karpenter also emits a warning that has
-    # no reason; Karpy sets the condition NodeClassReady alone, because that names the node class.
     why = _why_not_ready(node_class)
     if why is None:
         return Changes(pool=with_true(pool, NODE_CLASS_READY, now))
     reason, message = why
-    return Changes(pool=with_false(pool, NODE_CLASS_READY, reason, message, now))
+    marked = with_false(pool, NODE_CLASS_READY, reason, message, now)
+    if node_class is not None and not node_class.is_deleting:
+        return Changes(pool=marked)
+    subject = Subject(NODE_POOL, pool.name, uid=pool.meta.uid)
+    return Changes(pool=marked, notices=(class_missing(subject, pool.node_class.name),))
+
+
+def class_missing(subject: Subject, name: str) -> Notice:
+    """Return the event of an object whose node class cannot be found."""
+    # Differs: the event about a node class that does not exist: Karpenter's has no reason and does
+    # not name the node class; Karpy's has both, because events.k8s.io refuses one without a reason.
+    return Notice(
+        subject,
+        CLASS_MISSING,
+        f"Failed resolving NodeClass `{name}`",
+        is_warning=True,
+        same_as=(subject.uid, name),
+    )
 
 
 def judge_unserved(pool: PoolRecord, served: Sequence[str], now: datetime) -> Changes:
@@ -97,3 +119,86 @@ def judge_validity(pool: PoolRecord, faults: Sequence[str], now: datetime) -> Ch
     message = "; ".join(faults)
     failed = with_false(pool, VALIDATION_SUCCEEDED, "NodePoolValidationFailed", message, now)
     return Changes(pool=failed)
+
+
+class RegistrationHealth(Struct, frozen=True, gc=False):
+    """The last attempts of a pool's nodes to register, oldest first."""
+
+    attempts: tuple[bool, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """True, False, or Unknown without an attempt."""
+        if not self.attempts:
+            return UNKNOWN
+        return FALSE if self.attempts.count(False) >= FAILURES_MAX else TRUE
+
+    def with_attempt(self, *, is_success: bool) -> "RegistrationHealth":
+        return RegistrationHealth((*self.attempts, is_success)[-ATTEMPTS:])
+
+
+class HealthUpdate(Struct, frozen=True, gc=False):
+    """The health of a pool to remember, and the pool with its condition."""
+
+    health: RegistrationHealth
+    pool: PoolRecord
+
+
+def record_attempt(
+    health: RegistrationHealth,
+    pool: PoolRecord,
+    claim: ClaimRecord,
+    now: datetime,
+    *,
+    is_success: bool,
+) -> HealthUpdate:
+    """Record whether a claim's node registered, unless a former pool of that name owns it."""
+    if not any(each.kind == "NodePool" and each.uid == pool.meta.uid for each in claim.meta.owners):
+        return HealthUpdate(health, pool)
+    after = health.with_attempt(is_success=is_success)
+    status = pool.conditions.status(NODE_REGISTRATION_HEALTHY)
+    if is_success and after.status == TRUE:
+        pool = _with_health(pool, TRUE, NODE_REGISTRATION_HEALTHY, "", now)
+    elif not is_success and after.status == FALSE and status != FALSE:
+        reason, message = _failure(claim)
+        pool = _with_health(pool, FALSE, reason, message, now)
+    return HealthUpdate(after, pool)
+
+
+def refresh_health(
+    health: RegistrationHealth, pool: PoolRecord, class_generation: int | None, now: datetime
+) -> HealthUpdate:
+    """
+    Reset the health of a pool if its specification or that of its node class has changed.
+
+    After a restart the attempts are restored from the condition.
+    """
+    condition = pool.conditions.get(NODE_REGISTRATION_HEALTHY)
+    is_stale = (
+        condition is None
+        or pool.class_generation != class_generation
+        or condition.generation != pool.meta.generation
+    )
+    if condition is None or is_stale:
+        reset = _with_health(pool, UNKNOWN, "AwaitingReconciliation", _WAITS, now)
+        return HealthUpdate(RegistrationHealth(), replace(reset, class_generation=class_generation))
+    if not health.attempts:
+        remembered = {TRUE: (True,), FALSE: (False,) * FAILURES_MAX}
+        health = RegistrationHealth(remembered.get(condition.status, ()))
+    return HealthUpdate(health, pool)
+
+
+def _failure(claim: ClaimRecord) -> tuple[str, str]:
+    launched = claim.conditions.get("Launched")
+    if launched is None or launched.is_true:
+        return "RegistrationFailed", "Failed to register node"
+    return launched.reason, launched.message
+
+
+def _with_health(
+    pool: PoolRecord, status: str, reason: str, message: str, now: datetime
+) -> PoolRecord:
+    meta = pool.meta
+    condition = Condition(NODE_REGISTRATION_HEALTHY, status, now, reason, message, meta.generation)
+    updated = pool.conditions.with_condition(condition, now, is_deleting=meta.is_deleting)
+    return replace(pool, conditions=updated)

@@ -11,9 +11,8 @@ from karpy.core.scheduling.templates import SIMULATED, template_requirements
 from karpy.model.conditions import READY
 from karpy.model.pools import Headcount, NodePool
 from karpy.model.records import ClaimRecord, PoolRecord
-from karpy.model.refusals import Constraint, Exclusion, NodeRefusal
 from karpy.model.resources import NODES
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import Constraint, Exclusion, Launch, NodeRefusal
 
 PERIOD: Final = timedelta(minutes=1)
 LIMITED_PERIOD: Final = timedelta(seconds=30)

@@ -1,4 +1,4 @@
-"""What the nodes of a NodePool add up to and cost, and the metrics of that."""
+"""What nodes add up to and cost, by node and by NodePool, and the metrics of that."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.model.instances import MICROS_PER_DOLLAR, Catalog
-from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
+from karpy.model.labels import CAPACITY_TYPE, INITIALIZED, INSTANCE_TYPE, NODE_POOL, ZONE
 from karpy.model.nodes import Node
-from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.pods import DAEMON_SET, Pod
+from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
 from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NODES, PODS, Resources, add
 
 PERIOD: Final = timedelta(seconds=5)
@@ -36,7 +37,7 @@ def usage_by_pool(nodes: Iterable[Node], marked: Collection[str] = ()) -> dict[s
     """
     totals: dict[str, Resources] = {}
     for node in nodes:
-        if node.pool and not node.is_deleting and node.claim not in marked and _has_machine(node):
+        if node.pool and not node.is_deleting and node.claim not in marked and node.has_machine:
             totals[node.pool] = add(totals.get(node.pool, {}), node.capacity)
     return totals
 
@@ -50,10 +51,6 @@ def judge_usage(pool: PoolRecord, usage: Mapping[str, Resources] | None) -> Chan
     return Changes(
         pool=replace(pool, resources=resources, nodes=resources[NODES]), requeue_after=PERIOD
     )
-
-
-def _has_machine(node: Node) -> bool:
-    return any(name != NODES for name in node.capacity)
 
 
 class Costs(Struct, frozen=True, gc=False):
@@ -130,3 +127,83 @@ def _amounts(metric: str, pool: str, amounts: Resources) -> Iterator[Count]:
     for name, amount in sorted(amounts.items()):
         labels = {"resource_type": name.lower().replace("-", "_"), "nodepool": pool}
         yield Count(metric, labels, amount / _MILLI if name == CPU else float(amount))
+
+
+class NodeSums(Struct, frozen=True, gc=False):
+    """The resources of one node; terminal pods do not count."""
+
+    allocatable: Resources = {}
+    overhead: Resources = {}
+    """Capacity less allocatable."""
+    requests: Resources = {}
+    limits: Resources = {}
+    daemon_requests: Resources = {}
+    daemon_limits: Resources = {}
+    expected: Resources = {}
+    """Allocatable, from the NodeClaim until the node reports it."""
+
+
+def sum_up(node: NodeRecord, claim: ClaimRecord | None, pods: Iterable[Pod]) -> NodeSums:
+    """Sum up one node."""
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    daemon_requests: dict[str, int] = {}
+    daemon_limits: dict[str, int] = {}
+    for pod in pods:
+        if pod.is_terminal:
+            continue
+        _add(requests, pod.requests)
+        _add(limits, pod.limits)
+        _add(limits, _ITSELF)
+        if pod.owners and pod.is_owned_by(DAEMON_SET):
+            _add(daemon_requests, pod.requests)
+            _add(daemon_limits, pod.limits)
+            _add(daemon_limits, _ITSELF)
+    allocatable = node.allocatable
+    overhead = {name: amount - allocatable.get(name, 0) for name, amount in node.capacity.items()}
+    expected = allocatable
+    if claim is not None and node.meta.labels.get(INITIALIZED) != "true":
+        expected = {
+            **claim.allocatable,
+            **{name: each for name, each in allocatable.items() if each},
+        }
+    return NodeSums(
+        allocatable, overhead, requests, limits, daemon_requests, daemon_limits, expected
+    )
+
+
+def find_utilization(nodes: Iterable[NodeSums]) -> dict[str, float]:
+    """Return the share of resources that pods request, in percent by resource."""
+    expected: dict[str, int] = {}
+    requests: dict[str, int] = {}
+    for each in nodes:
+        _add(expected, each.expected)
+        _add(requests, each.requests)
+    return {
+        name: 100 * requests.get(name, 0) / amount for name, amount in expected.items() if amount
+    }
+
+
+def in_units(resources: Resources) -> dict[str, float]:
+    """Convert resources for metrics: CPU in cores, names in lower case with underscores."""
+    return {resource_label(name): _in_units(name, each) for name, each in resources.items()}
+
+
+def resource_label(name: str) -> str:
+    """Write the name of a resource as metrics do: `ephemeral_storage`."""
+    return name.lower().replace("-", "_")
+
+
+def _in_units(name: str, amount: int) -> float:
+    if name == CPU:
+        return amount / _MILLI
+    # Resources such as `requests.cpu` count in thousandths, too, but are reported in whole cores.
+    return float(-(-amount // _MILLI)) if name.endswith(".cpu") else float(amount)
+
+
+_ITSELF: Final[Mapping[str, int]] = {PODS: 1}
+
+
+def _add(total: dict[str, int], more: Resources) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount

@@ -7,8 +7,7 @@ from typing import Final
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.census import uncounted
 from karpy.model.pods import Pod
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import Vain, VainLaunches
+from karpy.model.snapshot import Snapshot, Vain, VainLaunches
 
 PAUSE_MIN: Final = timedelta(seconds=1)
 PAUSE_MAX: Final = timedelta(minutes=5)

@@ -5,8 +5,8 @@ from operator import attrgetter
 from typing import Final
 
 from karpy.core.scheduling.instancetypes import Thresholds
-from karpy.core.scheduling.labelsets import LabelSets
-from karpy.core.scheduling.templates import daemon_terms
+from karpy.core.scheduling.interning import LabelSets
+from karpy.core.scheduling.templates import daemon_order, daemon_terms
 from karpy.core.scheduling.topologygroups import Site
 from karpy.model.census import Census, PlacedPods, census_of
 from karpy.model.constraints import (
@@ -38,7 +38,7 @@ class Loads:
         """Where the digit of each resource begins."""
 
     def find(self, requests: Resources) -> int | None:
-        """Return the same, which is remembered, of requests that stay alive."""
+        """Return the number of requests that stay alive; it is remembered."""
         load = self.known.get(id(requests))
         return self.load_of(requests) if load is None else load
 
@@ -231,7 +231,9 @@ class ExistingNodes:
         self, daemons: Sequence[DaemonSet], running: Mapping[int, Resources]
     ) -> None:
         """Take off what daemons will need that do not run yet."""
-        coming: dict[tuple[int, tuple[Taint, ...]], Resources] = {}
+        coming: dict[tuple[int, tuple[Taint, ...]], list[Pod]] = {}
+        totals: dict[tuple[int, tuple[Taint, ...]], Resources] = {}
+        fitting: dict[tuple[object, frozenset[tuple[str, int]]], Resources] = {}
         # The same daemons run on most nodes, and what they ask for is one object there.
         known: dict[tuple[int, tuple[Taint, ...], int], Resources] = {}
         rows: list[Resources] = []
@@ -241,8 +243,14 @@ class ExistingNodes:
             if missing is None:
                 like = (label_set, node.taints)
                 if like not in coming:
-                    coming[like] = _daemon_requests(node, self.labels[number], daemons)
-                missing = known[label_set, node.taints, id(here)] = _rest(coming[like], here)
+                    coming[like] = _daemons_of(node, self.labels[number], daemons)
+                    totals[like] = add(*(each.requests for each in coming[like]))
+                missing = known[label_set, node.taints, id(here)] = _rest(totals[like], here)
+            if missing and not _has_room(node, missing):
+                like, size = (label_set, node.taints), frozenset(node.allocatable.items())
+                if (like, size) not in fitting:
+                    fitting[like, size] = _that_fit(node, coming[like])
+                missing = _rest(fitting[like, size], here)
             rows.append(missing)
         if any(rows):
             self.free.take_off(rows)
@@ -304,19 +312,33 @@ def attach_limits(node: Node, catalog: Catalog) -> Mapping[str, int | None]:
     return node.volume_limits
 
 
-def _daemon_requests(
-    node: Node, labels: Mapping[str, str], daemons: Sequence[DaemonSet]
-) -> Resources:
+def _daemons_of(node: Node, labels: Mapping[str, str], daemons: Sequence[DaemonSet]) -> list[Pod]:
     have = from_labels(labels)
     # Differs: a DaemonSet that does not tolerate a PreferNoSchedule taint of an existing node:
     # Karpenter leaves no room for its pod; Karpy does, because kube-scheduler places it there
     # nevertheless.
-    return add(
-        *(
-            daemon.pod.requests
-            for daemon in daemons
-            if first_untolerated(node.taints, (*daemon.pod.rules.tolerations, TOLERATE_PREFERENCES))
-            is None
-            and any(why_incompatible(have, wanted) is None for wanted in daemon_terms(daemon.pod))
-        )
-    )
+    return [
+        daemon.pod
+        for daemon in daemons
+        if first_untolerated(node.taints, (*daemon.pod.rules.tolerations, TOLERATE_PREFERENCES))
+        is None
+        and any(why_incompatible(have, wanted) is None for wanted in daemon_terms(daemon.pod))
+    ]
+
+
+def _that_fit(node: Node, daemons: Sequence[Pod]) -> Resources:
+    """Return what those of the daemons ask for that have room on a node if it is empty."""
+    # Differs: a DaemonSet whose pod is too large for an existing node: Karpenter puts no pod there
+    # any more; Karpy leaves it out, as kube-scheduler does.
+    total: Resources = {}
+    for pod in sorted(daemons, key=daemon_order):
+        more = add(total, pod.requests)
+        if _has_room(node, more):
+            total = more
+    return total
+
+
+def _has_room(node: Node, requests: Resources) -> bool:
+    """Say whether an empty node holds so much, of what it lists."""
+    there = node.allocatable
+    return all(amount <= there.get(name, amount) for name, amount in requests.items())

@@ -3,8 +3,8 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 
-from karpy.core.scheduling.bits import flags
 from karpy.model.instances import InstanceType, Offering, allocatable, columns
 from karpy.model.requirements import Requirement, Requirements, why_incompatible
 from karpy.model.resources import Resources
@@ -97,7 +97,7 @@ class _KeyIndex:
 
 
 class Market:
-    """All offerings with equal requirements: who sells there, and at what price."""
+    """All offerings with equal requirements: which types are sold there, and at what price."""
 
     def __init__(self, index: int, offering: Offering) -> None:
         self.index = index
@@ -260,7 +260,7 @@ class TypeTable:
             yield from (offering for offering in places.offered if offering.is_reserved)
 
     def capacity(self, resource: str) -> Thresholds:
-        """Return who has how much of a resource at most, system overhead included."""
+        """Return which types have how much of a resource at most, system overhead included."""
         table = self._capacity.get(resource)
         if table is None:
             most = _most if self.is_split else _plain
@@ -338,3 +338,31 @@ def _most(each: InstanceType, resource: str) -> int:
     """Return the largest capacity a type may turn out to have of a resource."""
     overrides = [offering.capacity_override.get(resource, 0) for offering in each.offerings]
     return max(each.capacity.get(resource, 0), *overrides, 0)
+
+
+def members(mask: int) -> Iterator[int]:
+    """List the numbers in a set, smallest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def dense_members(mask: int) -> list[int]:
+    """List the numbers in a set, smallest first; faster than `members` for a set with many."""
+    size = mask.bit_length()
+    return list(compress(range(size), flags(mask, size)))
+
+
+def flags(mask: int, size: int) -> bytes:
+    """Spell a set out as one byte per number, 0 or 1, smallest first."""
+    digits = bin(mask | 1 << size)[:2:-1]
+    return digits.encode().translate(_DIGIT_TO_FLAG)
+
+
+def from_flags(are_in: Sequence[bool]) -> int:
+    """Return the set of the numbers, counted from 0, that are said to be in it."""
+    return int("0" + "".join(["1" if is_in else "0" for is_in in are_in])[::-1], 2)
+
+
+_DIGIT_TO_FLAG = bytes(1 if code == ord("1") else 0 for code in range(256))

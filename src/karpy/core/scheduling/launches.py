@@ -5,11 +5,9 @@ from itertools import compress, repeat
 from operator import itemgetter
 from typing import TypeAlias
 
-from karpy.core.scheduling.bits import dense_members, flags
-from karpy.core.scheduling.instancetypes import Market
-from karpy.core.scheduling.minvalues import reached, relax
+from karpy.core.scheduling.instancetypes import Market, dense_members, flags
 from karpy.core.scheduling.plannednodes import PlannedNodes
-from karpy.core.scheduling.signatures import NOT_SOLD, Signatures
+from karpy.core.scheduling.signatures import NOT_SOLD, Signatures, reached, relax
 from karpy.core.scheduling.templates import SIMULATED, Template
 from karpy.model.instances import LAUNCH_OPTIONS_MAX
 from karpy.model.labels import CAPACITY_TYPE, RESERVED

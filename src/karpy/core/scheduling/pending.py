@@ -12,10 +12,10 @@ from karpy.core.scheduling.volumes import VolumeFacts, VolumeRefusal, volume_fac
 from karpy.model.census import uncounted
 from karpy.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, NODE_POOL, is_restricted
 from karpy.model.pods import DAEMON_SET, NODE, Pod, PodRules
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.requirements import Operator, Requirement, collect
 from karpy.model.resources import CPU, MEMORY, Resources
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Reason, Refusal
 
 _OVER = frozenset({"Failed", "Succeeded"})
 _MEMORY_BITS = 128

@@ -6,8 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from karpy.core.announcements import why
-from karpy.core.scheduling.costly import why_not_moved, without_costly
-from karpy.core.scheduling.effort import Effort
+from karpy.core.scheduling.effort import Effort, why_not_moved, without_costly
 from karpy.core.scheduling.existing import BoundPods, ExistingNodes
 from karpy.core.scheduling.instancetypes import TypeTable
 from karpy.core.scheduling.interning import Interner
@@ -39,18 +38,17 @@ from karpy.model.instances import Catalog, InstanceType
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod, PodController, PodRules, Service
 from karpy.model.pools import NodePool
-from karpy.model.refusals import Exclusion, Reason, Refusal
 from karpy.model.requirements import Requirement, from_labels
 from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import PoolNotice
+from karpy.model.verdicts import Exclusion, PoolNotice, Reason, Refusal
 
 _REPLICATION_CONTROLLER = ("v1", "ReplicationController")
 _SELECTING = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")})
 
 
 def with_default_spreads(pods: Sequence[Pod], snapshot: Snapshot) -> Sequence[Pod]:
-    """Give pods without spread constraints the cluster's, if it is clear whom they belong with."""
+    """Give pods without spread constraints the cluster's, if the group of each is known."""
     defaults = snapshot.settings.default_spreads
     if not defaults:
         return pods
@@ -237,8 +235,8 @@ class Planner:
     def keys_apart(self, pod_class: PodClass) -> list[str]:
         """Return the labels in whose domains a class keeps away from others."""
         rules = pod_class.pod.rules
-        wished = (each.term for each in rules.preferred_anti_affinity)
-        return [term.topology_key for term in (*rules.anti_affinity, *wished)]
+        preferred = (each.term for each in rules.preferred_anti_affinity)
+        return [term.topology_key for term in (*rules.anti_affinity, *preferred)]
 
     def counting(self, pod_class: PodClass) -> tuple[AnyGroup, ...]:
         """Return the groups in which pods of a class count that are on nodes."""

@@ -3,27 +3,26 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from karpy.core.scheduling.bits import dense_members, from_flags, members
 from karpy.core.scheduling.effort import OutOfTime
-from karpy.core.scheduling.minvalues import reached
+from karpy.core.scheduling.instancetypes import dense_members, from_flags, members
 from karpy.core.scheduling.packers.greedy import Packer
 from karpy.core.scheduling.podclasses import KeyRule, PodClass, Step
-from karpy.core.scheduling.signatures import NEVER, contradicts
+from karpy.core.scheduling.signatures import NEVER, contradicts, reached
 from karpy.core.scheduling.templates import Template
 from karpy.core.scheduling.topologygroups import Group, Kind
 from karpy.model.constraints import first_untolerated
 from karpy.model.pods import Pod
-from karpy.model.refusals import (
+from karpy.model.requirements import Requirement, collect, merge
+from karpy.model.resources import NODES, format_quantity
+from karpy.model.verdicts import (
     Constraint,
     Exclusion,
     NearMiss,
+    PoolNotice,
     PoolRefusal,
     Reason,
     Refusal,
 )
-from karpy.model.requirements import Requirement, collect, merge
-from karpy.model.resources import NODES, format_quantity
-from karpy.model.verdicts import PoolNotice
 
 CONSTRAINTS = {
     Kind.SPREAD: Constraint.SPREAD,

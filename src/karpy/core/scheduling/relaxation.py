@@ -39,16 +39,16 @@ class Rung(Struct, frozen=True):
 
 class Ladder:
     """
-    The steps from everything wished for down to what is required.
+    The steps from everything preferred down to what is required.
 
     What is asked of other pods is listed once, first what is dropped first; a rung only says how
     many are gone.
     """
 
     def __init__(self, rules: PodRules, *, respects_preferences: bool, can_tolerate: bool) -> None:
-        wished = rules if respects_preferences else PodRules()
-        near = _heaviest_first(wished.preferred_affinity)
-        away = _heaviest_first(wished.preferred_anti_affinity)
+        preferring = rules if respects_preferences else PodRules()
+        near = _heaviest_first(preferring.preferred_affinity)
+        away = _heaviest_first(preferring.preferred_anti_affinity)
         soft, hard = _in_order_of_dropping(
             [each for each in rules.spreads if respects_preferences or not each.is_soft]
         )
@@ -56,16 +56,16 @@ class Ladder:
         self.anti_affinity = (*(each.term for each in away), *rules.anti_affinity)
         self.spreads: tuple[SpreadConstraint, ...] = (*soft, *hard)
         terms = max(len(rules.required_node_terms) - 1, 0)
-        wishes = sorted(wished.preferred_node_terms, key=lambda term: -term.weight)
+        preferences = sorted(preferring.preferred_node_terms, key=lambda term: -term.weight)
         can_tolerate = can_tolerate and TOLERATE_PREFERENCES not in rules.tolerations
-        self._drops = (terms, len(near), len(away), len(wishes), len(soft), int(can_tolerate))
+        self._drops = (terms, len(near), len(away), len(preferences), len(soft), int(can_tolerate))
         self._last = sum(self._drops)
         # Differs: a pod with several required node affinity terms and preferences: Karpenter drops
         # the first terms before the preferences and never returns to them, so that the pod may stay
         # pending for a preference; Karpy tries the dropped terms again without preferences.
         self._length = self._last + 1 + terms
         self._rules = rules
-        self._wishes = wishes
+        self._preferences = preferences
         self._tolerant = (*rules.tolerations, TOLERATE_PREFERENCES)
         self._known: tuple[object, Footing] | None = None
         """What was asked for last: rungs in a row share it."""
@@ -79,30 +79,34 @@ class Ladder:
         for count in self._drops:
             gone.append(min(left, count))
             left -= gone[-1]
-        term, affinity, anti_affinity, wish, spreads, tolerates = gone
+        term, affinity, anti_affinity, preference, spreads, tolerates = gone
         if index > self._last:
             term = index - self._last - 1
-        asked = (term, wish, tolerates)
+        asked = (term, preference, tolerates)
         if self._known is None or self._known[0] != asked:
-            self._known = asked, self._footing(term, wish, tolerates=bool(tolerates))
+            self._known = asked, self._footing(term, preference, tolerates=bool(tolerates))
         return Rung(self._known[1], affinity, anti_affinity, spreads)
 
     def last_alike(self, index: int) -> int:
         """Return the last rung from one on that asks the same of a node."""
-        terms, near, away, wishes, soft, _ = self._drops
+        terms, near, away, preferences, soft, _ = self._drops
         middle = terms + near + away
-        if terms <= index <= middle and wishes:
+        if terms <= index <= middle and preferences:
             return middle
-        lower = middle + wishes
-        return lower + soft if (lower if wishes else terms) <= index <= lower + soft else index
+        lower = middle + preferences
+        return lower + soft if (lower if preferences else terms) <= index <= lower + soft else index
 
-    def _footing(self, term: int, wish: int, *, tolerates: bool) -> Footing:
+    def _footing(self, term: int, preference: int, *, tolerates: bool) -> Footing:
         selector, terms = self._rules.node_selector, self._rules.required_node_terms
         first = terms[term].expressions if terms else ()
-        wished = self._wishes[wish].term.expressions if wish < len(self._wishes) else ()
-        parts = (*selector, *first, *wished)
+        preferred = (
+            self._preferences[preference].term.expressions
+            if preference < len(self._preferences)
+            else ()
+        )
+        parts = (*selector, *first, *preferred)
         strict = collect((*selector, *first))
-        full = collect(parts) if wished else strict
+        full = collect(parts) if preferred else strict
         return Footing(
             strict=strict,
             full=full,

@@ -8,9 +8,11 @@ a pod requires. Joining the two is remembered with the want.
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from karpy.core.scheduling.instancetypes import Market, TypeTable
 from karpy.model.instances import PRICE_MAX
-from karpy.model.labels import HOSTNAME, ON_DEMAND, RESERVED, SPOT
+from karpy.model.labels import HOSTNAME, LAUNCH_ORDER
 from karpy.model.requirements import (
     Requirement,
     Requirements,
@@ -20,7 +22,6 @@ from karpy.model.requirements import (
 )
 
 NEVER: Final = -1
-_LAUNCH_ORDER: Final = (RESERVED, SPOT, ON_DEMAND)
 NOT_SOLD: Final = PRICE_MAX + 1
 """More than anything costs."""
 
@@ -227,7 +228,7 @@ class Signatures:
         A type is launched with the first capacity type that it has: reserved, spot, on-demand.
         """
         result = 0
-        for capacity_type in _LAUNCH_ORDER:
+        for capacity_type in LAUNCH_ORDER:
             sold = dear = 0
             for market in self.markets[signature]:
                 if market.capacity_type == capacity_type:
@@ -292,3 +293,27 @@ def _labels_meet(labels: Mapping[str, str], wanted: Requirements) -> bool:
 def contradicts(left: Requirements, right: Requirements) -> bool:
     """Say whether two sets of requirements exclude each other on some key."""
     return why_disjoint(left, right) is not None
+
+
+def reached(signatures: Signatures, signature: int, mask: int) -> dict[str, int]:
+    """Return, for each minValues that is not met, how many values there are."""
+    lacking: dict[str, int] = {}
+    for requirement in signatures.varieties[signature]:
+        assert requirement.min_values is not None
+        count = 0
+        for value, bits in signatures.table.values(requirement.key).items():
+            if bits & mask and value in requirement:
+                count += 1
+                if count == requirement.min_values:
+                    break
+        else:
+            lacking[requirement.key] = count
+    return lacking
+
+
+def relax(signatures: Signatures, signature: int, lacking: dict[str, int]) -> int:
+    """Return the signature that asks for no more variety than there is."""
+    requirements = dict(signatures.requirements[signature])
+    for key, count in lacking.items():
+        requirements[key] = replace(requirements[key], min_values=count)
+    return signatures.intern(requirements)

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from karpy.core.scheduling.launches import Launcher
-from karpy.core.scheduling.limits import Limits
+from karpy.core.scheduling.limits import Limits, Reservations
 from karpy.core.scheduling.packers.greedy import Packer
 from karpy.core.scheduling.plannednodes import PlannedNodes
 from karpy.core.scheduling.podclasses import PodClass
 from karpy.core.scheduling.problem import Problem
-from karpy.core.scheduling.reservations import Reservations
 from karpy.core.scheduling.topologygroups import DomainGroup
 from karpy.core.scheduling.volumes import attachments_of
 from karpy.model.pods import Pod

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from karpy.core.scheduling.bits import dense_members
-from karpy.core.scheduling.instancetypes import Thresholds
-from karpy.core.scheduling.minvalues import reached, relax
+from karpy.core.scheduling.instancetypes import Thresholds, dense_members
 from karpy.core.scheduling.relaxation import alternatives_of
-from karpy.core.scheduling.signatures import Signatures
+from karpy.core.scheduling.signatures import Signatures, reached, relax
 from karpy.model.constraints import (
     PREFER_NO_SCHEDULE,
     TOLERATE_PREFERENCES,
@@ -17,11 +15,10 @@ from karpy.model.instances import InstanceType
 from karpy.model.labels import INITIALIZED, NODE_POOL, REGISTERED
 from karpy.model.pods import DaemonSet, HostPort, Pod
 from karpy.model.pools import NodePool
-from karpy.model.refusals import Constraint, Exclusion
 from karpy.model.requirements import Requirement, Requirements, collect, one_of, why_incompatible
 from karpy.model.resources import Resources, add
 from karpy.model.settings import MinValuesPolicy
-from karpy.model.verdicts import PoolNotice
+from karpy.model.verdicts import Constraint, Exclusion, PoolNotice
 
 SIMULATED = frozenset({REGISTERED, INITIALIZED})
 """Labels a template has only so that daemons that select them are counted."""
@@ -187,14 +184,27 @@ def assign_daemons(
 ) -> None:
     """Work out which daemons run on which types of a template, and what they leave."""
     requirements = signatures.requirements[template.signature]
+    coming = [
+        (daemon.pod, where)
+        for daemon in daemons
+        if (where := _daemon_mask(daemon.pod, template, requirements, signatures))
+    ]
+    _take(template, coming)
+    if any(not where & template.roomy for _, where in coming):
+        # Differs: a DaemonSet whose pod no type of a NodePool has room for: Karpenter launches
+        # nothing there any more, for any pod; Karpy leaves it out, as kube-scheduler will.
+        _take(template, _that_fit(coming, template.mask, signatures.table.allocatable))
+
+
+def _take(template: Template, coming: Sequence[tuple[Pod, int]]) -> None:
+    """Have daemons run on their types of a template, and no others."""
     groups: list[tuple[int, list[Pod]]] = [(template.mask, [])]
-    for daemon in daemons:
-        where = _daemon_mask(daemon.pod, template, requirements, signatures)
-        if where:
-            split = [(mask & where, [*pods, daemon.pod]) for mask, pods in groups]
-            split += [(mask & ~where, pods) for mask, pods in groups]
-            groups = [(mask, pods) for mask, pods in split if mask]
-    template.groups += [
+    for pod, where in coming:
+        split = [(mask & where, [*pods, pod]) for mask, pods in groups]
+        split += [(mask & ~where, pods) for mask, pods in groups]
+        groups = [(mask, pods) for mask, pods in split if mask]
+    template.rooms.clear()
+    template.groups[:] = [
         DaemonGroup(
             mask,
             add(*(pod.requests for pod in pods)),
@@ -203,10 +213,45 @@ def assign_daemons(
         for mask, pods in groups
     ]
     template.has_daemons = any(group.overhead for group in template.groups)
+    template.roomy = template.mask
     for group in template.groups:
         for resource in group.overhead:
             fits = template.rooms[resource].reaching(0)
             template.roomy &= fits | ~group.mask
+
+
+def _that_fit(
+    coming: Sequence[tuple[Pod, int]], types: int, allocatable: Sequence[Resources]
+) -> list[tuple[Pod, int]]:
+    """Return the daemons that some type has room for beside those that count before them."""
+    rooms = _Rooms(allocatable)
+    rooms.groups.append(DaemonGroup(types, {}, ()))
+    fitting: list[tuple[Pod, int]] = []
+    groups: list[tuple[int, Resources]] = [(types, {})]
+    for pod, where in sorted(coming, key=lambda each: daemon_order(each[0])):
+        split: list[tuple[int, Resources]] = [
+            (mask & where, add(total, pod.requests)) for mask, total in groups
+        ]
+        if not any(_having(rooms, mask, total) for mask, total in split):
+            continue
+        fitting.append((pod, where))
+        split += [(mask & ~where, total) for mask, total in groups]
+        groups = [(mask, total) for mask, total in split if mask]
+    return fitting
+
+
+def _having(rooms: Mapping[str, Thresholds], types: int, total: Resources) -> int:
+    for resource, amount in total.items():
+        if types:
+            types &= rooms[resource].reaching(amount)
+    return types
+
+
+def daemon_order(pod: Pod) -> tuple[bool, int, int, int, str]:
+    """Order the pods of DaemonSets: the first ones count if there is no room for all."""
+    about, asks = pod.disruption, pod.requests
+    cpu, memory = asks.get("cpu", 0), asks.get("memory", 0)
+    return not about.is_critical, -about.priority, cpu, memory, pod.key
 
 
 def _daemon_mask(
@@ -276,5 +321,5 @@ def _values(own: Requirement | None, offered: Sequence[Requirement]) -> set[str]
 
 
 def has_soft_taint(pools: Sequence[NodePool]) -> bool:
-    """Say whether some pool's nodes carry a taint that is only a wish."""
+    """Say whether some pool's nodes carry a taint that is only preferred."""
     return any(taint.effect == PREFER_NO_SCHEDULE for pool in pools for taint in pool.taints)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from karpy.core.scheduling.bits import members
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.existing import BoundPods, ExistingNodes
-from karpy.core.scheduling.labelsets import LabelSet
+from karpy.core.scheduling.instancetypes import members
+from karpy.core.scheduling.interning import LabelSet
 from karpy.core.scheduling.relaxation import alternatives_of
 from karpy.core.scheduling.signatures import Signatures
 from karpy.core.scheduling.templates import PoolDomains

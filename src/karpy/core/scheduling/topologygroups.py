@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
-from karpy.core.scheduling.bits import members
+from karpy.core.scheduling.instancetypes import members
 from karpy.core.scheduling.signatures import Signatures
 from karpy.model.constraints import LabelSelector, Taint
 from karpy.model.requirements import Requirement, Requirements
@@ -148,7 +148,7 @@ class Kind(Enum):
 
 
 class Group:
-    """What every kind of group has: whom it selects, and a version that moves with its counts."""
+    """What every kind of group has: a selector, and a version that moves with its counts."""
 
     __slots__ = ("filter", "key", "kind", "namespaces", "selector", "version")
 

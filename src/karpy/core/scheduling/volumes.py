@@ -7,9 +7,9 @@ from msgspec import Struct
 from karpy.model.constraints import NodeTerm
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason
 from karpy.model.requirements import Requirement, Requirements, collect, merge, why_disjoint
 from karpy.model.storage import IMMEDIATE, PersistentVolumeClaim, Storage
+from karpy.model.verdicts import Reason
 
 Alternative = tuple[Requirement, ...]
 

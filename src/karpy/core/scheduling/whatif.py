@@ -1,15 +1,14 @@
 """Where the pods of nodes would go if these nodes were gone."""
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import TypedDict, Unpack
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.barriers import Barrier
 from karpy.core.announcements import why
-from karpy.core.scheduling.costly import CONSTRAINTS_MAX, constraints_of
-from karpy.core.scheduling.effort import OutOfTime
+from karpy.core.scheduling.effort import CONSTRAINTS_MAX, OutOfTime, constraints_of
 from karpy.core.scheduling.packers.greedy import Outcome
 from karpy.core.scheduling.pending import turn
 from karpy.core.scheduling.podclasses import PodClass
@@ -19,11 +18,13 @@ from karpy.core.scheduling.state import State
 from karpy.errors import KarpyError
 from karpy.model.instances import MICROS_PER_DOLLAR, Catalog
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason, Refusal
+from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import MinValuesPolicy, ReservedMode
-from karpy.model.verdicts import Launch, Nomination
+from karpy.model.verdicts import Launch, Nomination, Reason, Refusal
 
 Entry = tuple[Pod, PodClass]
+_WHOLE: Final = 1000
+_CROWDED: Final = "if kube-scheduler puts moved pods where CapacityBuffers have their room"
 
 
 class Relocation(Struct, frozen=True, gc=False):
@@ -37,6 +38,8 @@ class Relocation(Struct, frozen=True, gc=False):
     """The pods without a place, each as `namespace/name: reason`."""
     placements: tuple[Nomination, ...] = ()
     """Which of the pods go to which existing node."""
+    others: Mapping[str, str] = {}
+    """The existing nodes that pending pods and those of deleting nodes go to, by their UIDs."""
     pods: int = 0
     """How many had to move."""
     needs_more_nodes: bool = False
@@ -57,8 +60,10 @@ class Terms(TypedDict, total=False):
     reserved_mode: ReservedMode
     stops_early: bool
     """Whether the search ends at the first pod that finds no place."""
-    keeps_buffers: bool
-    """Whether virtual pods that have room on a node now must have a place then, too."""
+    keeps_places: bool
+    """Whether other pods without a node that have room on one now must have a place then, too."""
+    is_crowded: bool
+    """Whether that must hold, too, if moved pods go first where virtual ones have their room."""
 
 
 class _Question(Struct, frozen=True):
@@ -69,7 +74,8 @@ class _Question(Struct, frozen=True):
     new_nodes_max: int | None = None
     reserved_mode: ReservedMode = ReservedMode.FALLBACK
     stops_early: bool = True
-    keeps_buffers: bool = False
+    keeps_places: bool = False
+    is_crowded: bool = False
 
 
 class WhatIf:
@@ -85,12 +91,14 @@ class WhatIf:
         self._state: State | None = None
         self._other: tuple[Catalog, WhatIf] | None = None
         """Answers with another catalog, the last one asked for."""
+        self.answered: set[str] = set()
+        """Names of nodes that questions were answered about; the caller may clear it."""
         self.was_cut = False
         """Whether time was up before a question was answered."""
         self.failures: list[KarpyError] = []
         """Errors of questions, which are answered without what may be their cause."""
         self._housed: frozenset[str] | None = None
-        """UIDs of the virtual pods that have room on a node now."""
+        """UIDs of the pods in the queue that have room on a node now."""
 
     def ask(
         self,
@@ -107,7 +115,8 @@ class WhatIf:
         and can be read. Pending pods take part, but need not find a place. New nodes are of types
         that cost less than `price_below` wherever they are launched. The search ends when it takes
         more than `new_nodes_max` new nodes, and at the first pod to be moved that finds no place,
-        unless `stops_early` is False: then each such pod gets a full reason.
+        unless `stops_early` is False: then each such pod gets a full reason. With `keeps_places`
+        a node without pods may be asked about, too: virtual pods may have their room there.
         """
         if catalog is not None and catalog is not self._problem.snapshot.catalog:
             return self._with_catalog(catalog).ask(without, moved=moved, **terms)
@@ -116,7 +125,7 @@ class WhatIf:
         chosen = None if moved is None else frozenset(pod.uid for pod in moved)
         movers, refused = problem.pods_to_move(gone, chosen)
         count = len(movers) + len(refused)
-        if not count:
+        if not count and not (question.keeps_places and _has_virtual(problem)):
             return Relocation()
         if refused and question.stops_early:
             return Relocation(homeless=_sorted(refused), pods=count)
@@ -139,11 +148,27 @@ class WhatIf:
     ) -> Relocation:
         try:
             self._problem.effort.check()
-            return self._search(gone, movers, question, self._kept(question))
+            found = self._beside_buffers(gone, movers, question, self._kept(question))
         except OutOfTime:
             # Steps that were under way are made anew, should there be another question.
             self._state, self.was_cut = None, True
             return replace(_unanswered(movers, Reason.UNDECIDED), is_out_of_time=True)
+        self.answered |= gone
+        return found
+
+    def _beside_buffers(
+        self, gone: frozenset[str], movers: list[Entry], question: _Question, kept: frozenset[str]
+    ) -> Relocation:
+        """Look again, if that is asked for, with moved pods where buffers have their room."""
+        found = self._search(gone, movers, question, kept)
+        rooms = self._rooms_of_buffers(found, kept) if question.is_crowded else ()
+        if not rooms or found.homeless or found.needs_more_nodes:
+            return found
+        # Kube-scheduler puts them there. A node would be launched for the buffer, and its own node
+        # could go: for ever.
+        crowded = self._search(gone, movers, question, kept, rooms)
+        homeless = tuple(f"{each} ({_CROWDED})" for each in crowded.homeless)
+        return replace(crowded, homeless=homeless)
 
     def _with_catalog(self, catalog: Catalog) -> "WhatIf":
         if self._other is None or self._other[0] is not catalog:
@@ -151,16 +176,21 @@ class WhatIf:
             self._other = catalog, WhatIf(Problem.of(snapshot, effort=self._problem.effort))
         return self._other[1]
 
+    def _rooms_of_buffers(self, found: Relocation, kept: frozenset[str]) -> tuple[str, ...]:
+        """Name the nodes that virtual pods which must have a place go to."""
+        if not kept:
+            return ()
+        virtual = (pod.uid for pod, _ in self._problem.queue if pod.is_virtual)
+        rooms = {found.others[uid] for uid in virtual if uid in kept and uid in found.others}
+        return tuple(sorted(rooms))
+
     def _kept(self, question: _Question) -> frozenset[str]:
-        """Return the UIDs of virtual pods that must have a place, too."""
-        if not question.keeps_buffers:
+        """Return the UIDs of the pods in the queue that must have a place, too."""
+        if not (question.keeps_places and self._problem.queue):
             return frozenset()
         if self._housed is None:
-            virtual = [entry for entry in self._problem.queue if entry[0].is_virtual]
-            today = _Question(reserved_mode=question.reserved_mode, stops_early=False)
-            found = self._search(frozenset(), virtual, today) if virtual else Relocation()
-            housed = {key for each in found.placements for key in each.pods}
-            self._housed = frozenset(pod.uid for pod, _ in virtual if pod.key in housed)
+            today = self._search(frozenset(), [], _Question(reserved_mode=question.reserved_mode))
+            self._housed = frozenset(today.others)
         return self._housed
 
     def _search(
@@ -169,9 +199,10 @@ class WhatIf:
         movers: list[Entry],
         question: _Question,
         kept: frozenset[str] = frozenset(),
+        crowded: Sequence[str] = (),
     ) -> Relocation:
-        found = self._ask_quickly(gone, movers, question, kept)
-        return found or _ask_afresh(self._problem, gone, movers, question, kept)
+        found = self._ask_quickly(gone, movers, question, kept, crowded)
+        return found or _ask_afresh(self._problem, gone, movers, question, kept, crowded)
 
     def _ask_quickly(
         self,
@@ -179,6 +210,7 @@ class WhatIf:
         movers: list[Entry],
         question: _Question,
         kept: frozenset[str],
+        crowded: Sequence[str],
     ) -> Relocation | None:
         """Answer by a change of the state; None if the nodes mean more to topology than pods."""
         problem = self._problem
@@ -194,16 +226,22 @@ class WhatIf:
         state = self._state
         try:
             state.leave_out(numbers, movers, changed, question.reserved_mode)
-            queue = _merged(problem.queue, movers)
+            moving = {pod.uid for pod, _ in movers}
+            waiting = [entry for entry in problem.queue if entry[0].uid not in moving]
+            queue = _in_turn([*waiting, *movers], moving)
             problem.planner.compose(list({id(each): each for _, each in queue}.values()))
-            return _Search(state, question, {pod.uid for pod, _ in movers}, kept).run(queue)
+            return _Search(state, question, moving, kept, crowded).run(queue)
         finally:
             state.undo()
 
 
 def _unanswered(movers: list[Entry], reason: Reason) -> Relocation:
-    first = min(pod.key for pod, _ in movers)
-    return Relocation(homeless=(f"{first}: {why(Refusal(reason, ()))}",))
+    first = sorted(pod.key for pod, _ in movers)[:1]
+    return Relocation(homeless=tuple(f"{key}: {why(Refusal(reason, ()))}" for key in first))
+
+
+def _has_virtual(problem: Problem) -> bool:
+    return any(pod.is_virtual for pod, _ in problem.queue)
 
 
 def _ask_afresh(
@@ -212,6 +250,7 @@ def _ask_afresh(
     movers: list[Entry],
     question: _Question,
     kept: frozenset[str],
+    crowded: Sequence[str],
 ) -> Relocation:
     """Answer by a problem of its own."""
     snapshot, moving = problem.snapshot, {pod.uid for pod, _ in movers}
@@ -230,14 +269,15 @@ def _ask_afresh(
     other.prepare()
     queue = other.planner.classes()
     state = State(other, question.reserved_mode, len(queue))
-    return _Search(state, question, moving, kept).run(_costly_last(queue))
+    return _Search(state, question, moving, kept, crowded).run(_in_turn(queue, moving))
 
 
-def _merged(waiting: Sequence[Entry], movers: list[Entry]) -> list[Entry]:
-    """Put pending pods and those to be moved in their order."""
-    known = {pod.uid for pod, _ in waiting}
-    queue = [*waiting, *(entry for entry in movers if entry[0].uid not in known)]
-    queue.sort(key=lambda entry: turn(entry[0]))
+# Differs: a node is disrupted while pods of another one still wait for theirs: Karpenter places
+# large pods first, so that pods to be moved may take the room that was made for those that wait;
+# Karpy places pods that wait first.
+def _in_turn(queue: list[Entry], moving: Collection[str]) -> list[Entry]:
+    """Put pods that wait before those to be moved, given by UID; virtual pods come last."""
+    queue.sort(key=lambda entry: (entry[0].is_virtual, entry[0].uid in moving, turn(entry[0])))
     return _costly_last(queue)
 
 
@@ -256,9 +296,14 @@ class _Search:
     """One question: pods are placed until it is answered."""
 
     def __init__(
-        self, state: State, question: _Question, moving: Collection[str], kept: Collection[str]
+        self,
+        state: State,
+        question: _Question,
+        moving: Collection[str],
+        kept: Collection[str],
+        crowded: Sequence[str],
     ) -> None:
-        """Take which pods must move, and which virtual pods need a place, by UID."""
+        """Take which pods must move, and which others need a place, by UID."""
         # Differs: consolidation while pods of deleting nodes or pending pods find no place on
         # existing nodes: Karpenter counts their new nodes against the command and moves little or
         # nothing; Karpy asks for places for the moved pods alone.
@@ -266,11 +311,11 @@ class _Search:
         self._question = question
         self._moving = moving
         self._needing = {*moving, *kept} if kept else moving
-        self._closed = 0
-        number = state.problem.existing.number
-        for name in question.closed:
-            if name in number:
-                self._closed |= 1 << number[name]
+        self._number = state.problem.existing.number
+        # Kube-scheduler puts pods there whether nodes are closed or not.
+        self._closed = self._mask(question.closed) & ~self._mask(crowded)
+        self._crowded = [self._number[name] for name in crowded]
+        self._others: dict[str, int] = {}
         self._claims: dict[int, None] = {}
         """New nodes with pods that need a place."""
         self._placements: dict[int, list[str]] = {}
@@ -292,9 +337,10 @@ class _Search:
                 pod, pod_class = entry
                 is_moved = pod.uid in self._moving
                 packer.closed = self._closed if is_moved else 0
+                packer.preferred = self._emptiest_first() if is_moved else ()
                 outcome = Outcome.REFUSED if pod_class.is_hopeless else packer.place(pod_class, pod)
                 if outcome is Outcome.PLACED:
-                    if pod.uid in self._needing and self._is_over(pod):
+                    if self._is_over(pod):
                         return self._answer()
                     continue
                 if outcome is Outcome.WAITS:
@@ -315,6 +361,28 @@ class _Search:
         self._give_up([entry for entry in hopeless if entry[0].uid in self._needing], waiting)
         return self._answer()
 
+    def _mask(self, names: Iterable[str]) -> int:
+        """Return existing nodes as bits."""
+        mask = 0
+        for name in names:
+            if name in self._number:
+                mask |= 1 << self._number[name]
+        return mask
+
+    def _emptiest_first(self) -> Sequence[int]:
+        """Return the nodes that a moved pod takes before others, as kube-scheduler would."""
+        existing = self._state.problem.existing
+
+        def emptiness(node: int) -> int:
+            there = existing.nodes[node].allocatable
+            return sum(
+                existing.free[name][node] * _WHOLE // there[name]
+                for name in (CPU, MEMORY)
+                if there.get(name)
+            )
+
+        return sorted(self._crowded, key=emptiness, reverse=True)
+
     def _apart(self, queue: list[Entry]) -> list[Entry]:
         """Give pending pods classes of their own: nodes are closed to the others alone."""
         twins: dict[int, PodClass] = {}
@@ -334,11 +402,14 @@ class _Search:
         planned, existing = self._state.planned, self._state.problem.existing
         node = planned.last
         if node >= existing.count:
+            if pod.uid not in self._needing:
+                return False
             self._claims[node] = None
             most = self._question.new_nodes_max
             self._needs_more = most is not None and len(self._claims) > most
             return self._needs_more
         if pod.uid not in self._moving:
+            self._others[pod.uid] = node
             return False
         self._placements.setdefault(node, []).append(pod.key)
         if existing.nodes[node].is_initialized:
@@ -380,6 +451,7 @@ class _Search:
             tuple(each.node for each in placements),
             tuple(f"{key}: {reason}" for key, reason in self._homeless.items()),
             placements,
+            {uid: existing.nodes[node].name for uid, node in self._others.items()},
             needs_more_nodes=self._needs_more,
         )
 

@@ -12,8 +12,8 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import MachineNotFound, NoCapacity, NodeClassNotReady, RebootUnsupported
 from karpy.model.instances import Catalog, allocatable
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, SPOT, ZONE
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.model.requirements import Requirements
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import LaunchSpec, Machine
@@ -31,7 +31,7 @@ TaintsOf = Callable[[LaunchSpec], Sequence[JsonObject]]
 
 
 class Metal(Protocol):
-    """What machines are made of: somebody who boots them and switches them off."""
+    """What boots machines and switches them off."""
 
     def boot(self, hardware: Hardware) -> None:
         """Switch a machine on."""
@@ -145,7 +145,7 @@ class SimCloud:
         self._later(self._terms.notice_seconds, self._end, provider_id)
 
     def kill(self, provider_id: str) -> None:
-        """End a machine at once, as when somebody finds it in the console."""
+        """End a machine at once, as a user of the console does."""
         self._present(provider_id)
         self._end(provider_id)
 

@@ -17,7 +17,7 @@ class Interruption(Struct, frozen=True):
 
 
 class Interruptions:
-    """Tells interruptions to everybody who listens, each from when they began to."""
+    """Passes interruptions on to listeners, to each from the moment it began to listen."""
 
     def __init__(self) -> None:
         self._queues: list[asyncio.Queue[Interruption]] = []

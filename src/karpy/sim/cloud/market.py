@@ -35,7 +35,7 @@ class MarketChange(Struct, frozen=True):
     """Or so many hundredths of the price in the catalog."""
     stock: int | None = None
     is_unlimited: bool = False
-    """There is as much as anybody wants from now on."""
+    """Whether any number can be launched from now on."""
 
     def concerns(self, good: Good) -> bool:
         return (

@@ -10,6 +10,15 @@ from karpy.sim.faults import Faults
 
 T = TypeVar("T")
 
+_SERVICES: Final = {
+    "GetProducts": "pricing",
+    "DescribeCluster": "eks",
+    "GetParameter": "ssm",
+    "GetQueueUrl": "sqs",
+    "DeleteMessage": "sqs",
+    "GetManagedResource": "arc-zonal-shift",
+    "GetCallerIdentity": "sts",
+}
 _SECONDS: Final = 0.05
 """How long an answer takes."""
 
@@ -137,7 +146,13 @@ class MemoryCalls:
             await asyncio.sleep(_SECONDS)
             refused = self._cloud.tables.admit(call)
             if refused is not None:
-                raise refusal(call, *refused)
+                raise refusal(f"{_service_of(call)}:{call}", *refused)
             return do(request)
 
         return await self._faults.around(call, None, make)
+
+
+def _service_of(call: str) -> str:
+    if call.endswith(("InstanceProfile", "InstanceProfiles")):
+        return "iam"
+    return _SERVICES.get(call, "ec2")

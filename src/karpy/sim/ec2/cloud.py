@@ -12,6 +12,7 @@ from karpy.adapters.clouds.awsfake.imagetable import OWNER, ImageSeed, image_of_
 from karpy.adapters.clouds.awsfake.market import Offer, counted, lifecycle_of, strategy_of
 from karpy.adapters.clouds.awsfake.tables import Tables, has_tags
 from karpy.codec.fields import JsonObject
+from karpy.core.aws.refusals import refusal_hint
 from karpy.errors import AwsRefused
 from karpy.model.labels import ON_DEMAND, SPOT
 from karpy.ports.clock import Clock
@@ -462,7 +463,8 @@ class Ec2Cloud:
 
 def refusal(call: str, code: str, message: str) -> AwsRefused:
     """Return what the client raises when AWS refuses a call."""
-    return AwsRefused(call=call, aws_code=code, message=message, hint="see the story of the test")
+    hint = refusal_hint(call, code, message)
+    return AwsRefused(call=call, aws_code=code, message=message, hint=hint)
 
 
 def _refuse_dry_run(request: JsonObject, call: str) -> None:

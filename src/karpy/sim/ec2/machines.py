@@ -8,9 +8,8 @@ from msgspec import Struct
 
 from karpy.codec.aws.instancetypes import read_instance_types
 from karpy.codec.fields import JsonObject
-from karpy.core.aws.capacity import capacity
-from karpy.core.aws.overhead import overhead
-from karpy.model.ec2types import Ec2Settings, InstanceSettings, InstanceTypeInfo
+from karpy.core.aws.capacity import capacity, overhead
+from karpy.model.ec2 import Ec2Settings, InstanceSettings, InstanceTypeInfo
 from karpy.model.instances import allocatable
 from karpy.model.labels import ARCH, INSTANCE_TYPE, REGION, ZONE
 from karpy.model.resources import PODS

@@ -1,4 +1,4 @@
-"""What a pod is told to do, by annotations that only simulated kubelets read."""
+"""How a pod behaves, by annotations that only simulated kubelets read."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The kubelets of all machines: they join, beat, and fail as they are told."""
+"""The kubelets of all machines: they join, renew their leases, and fail on request."""
 
 import asyncio
 from collections.abc import Callable
@@ -59,7 +59,7 @@ class _Machine(Struct):
     is_running: bool = False
     """Whether a kubelet runs on it, and pods with it."""
     is_adopted: bool = False
-    """Somebody else made its Node, and it ends with that."""
+    """Whether another program made its Node; the machine ends with that."""
     is_halted: bool = False
     lost_at: datetime | None = None
     posted: float = 0.0
@@ -71,8 +71,8 @@ class Kubelets:
     """
     Runs a kubelet for every machine it is told to boot, and for Nodes that ask for one.
 
-    A Node that carries an annotation of `ADOPTED` asks for one. All other Nodes that nobody booted
-    are left alone.
+    A Node that carries an annotation of `ADOPTED` asks for one. All other Nodes without a booted
+    machine are left alone.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Kubelets:
         self._post(machine)
 
     def heal(self, name: str, *, also: tuple[Health, ...] = ()) -> None:
-        """End all troubles of a node; conditions that only an agent knows are told as given."""
+        """End all troubles of a node; conditions that only an agent knows are set as given."""
         machine = self._known(name)
         machine.ready = READY
         machine.troubles = {each.type: each for each in also}
@@ -190,7 +190,7 @@ class Kubelets:
         return machine is not None and machine.lost_at is not None and not machine.is_halted
 
     def on_change(self, listener: Callable[[str], None]) -> None:
-        """Have somebody told whenever a kubelet falls silent or speaks again."""
+        """Call a listener whenever a kubelet falls silent or reports again."""
         self._listeners = (*self._listeners, listener)
 
     def _work(self, name: str) -> float | None:

@@ -246,7 +246,7 @@ class PodRunner:
         run.step, run.due, run.deadline = _REST, _NEVER, _NEVER
 
     def _ask_to_stop(self, pod: JsonObject, run: _Run, now: float) -> None:
-        """Begin to stop, or stop sooner: a second wish may shorten the grace period."""
+        """Begin to stop, or stop sooner: a second request may shorten the grace period."""
         grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
         if run.step is _REST and not grace:
             return
@@ -263,7 +263,7 @@ class PodRunner:
         meta = pod["metadata"]
         run.step, run.due = _REST, _NEVER
         if (pod.get("status") or {}).get("phase") not in FINISHED and meta.get("finalizers"):
-            # Somebody wants to know how it ended; otherwise nobody could see it any more.
+            # A finalizer keeps the pod so that its owner can read how it ended.
             self._write(pod, exited(pod, TERMINATED, self._times.text()))
         try:
             self._store.delete_pod(pod, grace_seconds=0)
@@ -288,7 +288,7 @@ def _key(pod: JsonObject) -> str:
 
 
 def _is_news(pod: JsonObject, before: JsonObject) -> bool:
-    """Say whether somebody else changed what a kubelet must act on."""
+    """Say whether a writer other than the kubelet changed what it must act on."""
     meta, was = pod["metadata"], before["metadata"]
     if "deletionTimestamp" in meta:
         return bool(

@@ -22,7 +22,7 @@ class Timing(Struct, frozen=True):
     start_seconds: float = 2.0
     """From a pod's arrival until its containers run."""
     stop_seconds: float = 1.0
-    """From the wish to stop until they have; never longer than the grace period."""
+    """From the request to stop until they have; never longer than the grace period."""
     job_seconds: float = 60.0
     """How long pods of Jobs run."""
     beat_seconds: float = HOUR

@@ -30,7 +30,7 @@ class Heartbeats(Protocol):
         """Say when a kubelet fell silent; None if only its Node can tell."""
 
     def on_change(self, listener: Callable[[str], None]) -> None:
-        """Have somebody told whenever a kubelet falls silent or speaks again."""
+        """Call a listener whenever a kubelet falls silent or reports again."""
 
 
 MachineExists = Callable[[str], bool]

@@ -1,4 +1,4 @@
-"""Pods that nobody runs: those of vanished nodes, and those a dead node would hold for ever."""
+"""Pods that no kubelet runs: those of vanished nodes, and those a dead node would hold for ever."""
 
 from collections.abc import Callable
 from datetime import datetime

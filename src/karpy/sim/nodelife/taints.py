@@ -59,7 +59,7 @@ def _wanted(node: JsonObject) -> list[tuple[str, str]]:
         wanted.append((UNSCHEDULABLE, NO_SCHEDULE))
     ready = condition_of(node, "Ready")
     if ready is None:
-        # Nobody has said anything of it yet: what it was made with stays.
+        # The Node has no Ready condition yet: the taints it was made with stay.
         made_with = {_name(each) for each in taints_of(node)}
         wanted += [name for name in sorted(_OURS) if name[0] == NOT_READY and name in made_with]
     elif ready["status"] in _EVICTING:

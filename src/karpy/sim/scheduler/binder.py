@@ -1,4 +1,4 @@
-"""What the scheduler writes: bindings, conditions, victims, and wishes for volumes."""
+"""What the scheduler writes: bindings, conditions, victims, and nodes for volumes."""
 
 from typing import Final
 
@@ -74,8 +74,8 @@ class Binder:
         for key in plan.provisions:
             claim = self._claim(key)
             assert claim is not None
-            wish = with_annotations(claim, {SELECTED_NODE: node})
-            self._store.replace(PERSISTENT_VOLUME_CLAIM, wish)
+            asked = with_annotations(claim, {SELECTED_NODE: node})
+            self._store.replace(PERSISTENT_VOLUME_CLAIM, asked)
         self._set_status(pod.obj, {**(pod.obj.get("status") or {}), "nominatedNodeName": node})
         keys = tuple(key for _, key in plan.bindings)
         return Waiting(pod, node, keys, plan.provisions)
@@ -99,7 +99,7 @@ class Binder:
         return ""
 
     def refuse(self, pod: PodInfo, message: str, nominated: str | None, reason: str) -> None:
-        """Tell a pod, and everybody, why it has no node."""
+        """Write on a pod, and in an event, why it has no node."""
         obj = pod.obj
         if self._recorder is not None:
             self._recorder.failed(obj, message)

@@ -1,4 +1,4 @@
-"""How pods are spread that do not say so themselves."""
+"""How pods without spread constraints are spread."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Nodes, the pods on them, and what changed since anybody looked."""
+"""Nodes, the pods on them, and what changed since a position in their log."""
 
 from collections import Counter
 from collections.abc import Iterator, KeysView, Mapping
@@ -139,7 +139,7 @@ class NodeTable:
         """Grows when pods with terms on new topology keys appear."""
         self.averse_keys: set[str] = set()
         """Topology keys by which pods here keep others away."""
-        self.wish_keys: set[str] = set()
+        self.preferred_keys: set[str] = set()
         """Topology keys by which pods here like, dislike or need others."""
         self.arrivals = 0
         """How often a kind of pods came to the nodes that had not been there."""
@@ -163,7 +163,7 @@ class NodeTable:
         return min(self._priorities, default=None)
 
     def since(self, position: int) -> list[Entry] | None:
-        """Return the changes after a position; None if nobody remembers."""
+        """Return the changes after a position; None if they are no longer kept."""
         return None if position < self._base else self._log[position - self._base :]
 
     def find(self, name: str) -> NodeInfo | None:
@@ -253,10 +253,10 @@ class NodeTable:
 
     def _learn(self, kin: Kin) -> None:
         averse = {term.key for term in kin.terms.away}
-        wished = {term.key for term in (*kin.terms.near, *kin.terms.wishes)}
-        if not (averse <= self.averse_keys and wished <= self.wish_keys):
+        preferred = {term.key for term in (*kin.terms.near, *kin.terms.preferences)}
+        if not (averse <= self.averse_keys and preferred <= self.preferred_keys):
             self.averse_keys |= averse
-            self.wish_keys |= wished
+            self.preferred_keys |= preferred
             self.keys_version += 1
 
     def _add(self, name: str) -> NodeInfo:

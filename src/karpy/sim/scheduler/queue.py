@@ -82,7 +82,7 @@ class Queue:
         return None
 
     def park(self, pending: Pending, plugins: frozenset[str], now: float) -> None:
-        """Lay a pod aside until something changes for those who refused it."""
+        """Lay a pod aside until something changes for the rules that refused it."""
         self._fail(pending, plugins, now)
         pending.is_parked = True
         self.parked[pending.pod.key] = pending

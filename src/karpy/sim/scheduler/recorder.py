@@ -16,7 +16,7 @@ _SHORTENED: Final = " ..."
 
 
 class Recorder:
-    """Writes events about pods; one that is told again becomes a series."""
+    """Writes events about pods; a repeated one becomes a series."""
 
     def __init__(self, store: Store, clock: Clock, name: str) -> None:
         self._store = store
@@ -86,7 +86,7 @@ class Recorder:
         try:
             self._store.create(EVENT, event)
         except ClusterError:
-            # A namespace that is going takes no events; nobody will miss this one.
+            # A namespace that is being deleted takes no events: drop this one.
             return ""
         return name
 

@@ -182,7 +182,7 @@ class Scheduler:
             self._binder.preempt(pod, failed.candidate)
 
     def _stumble(self, pending: Pending, message: str) -> None:
-        """Try a pod again a little later: something went wrong that nobody expected."""
+        """Try a pod again a little later, after an unexpected error."""
         if pending.pod.key in self._queue:
             assert self._loop is not None
             self._queue.retry(pending, self._loop.time())

@@ -14,11 +14,11 @@ _BEST: Final = 100
 _TAINT_WEIGHT: Final = 3
 _AFFINITY_WEIGHT: Final = 2
 _SPREAD_WEIGHT: Final = 2
-_WISH_WEIGHT: Final = 2
+_PREFERENCE_WEIGHT: Final = 2
 _PAIR: Final = 2
 
 Tastes: TypeAlias = tuple[int, int]
-"""The soft taints of a node that a pod had better avoid, and how much it likes it otherwise."""
+"""The soft taints of a node that a pod does not tolerate, and its score by node affinity."""
 NO_TASTES: Final = (0, 0)
 
 
@@ -49,7 +49,7 @@ def soft_taints(wants: Wants, node: NodeInfo) -> int:
 
 
 def preference(wants: Wants, node: NodeInfo) -> int:
-    """Sum up how much a pod likes a node by its node affinity."""
+    """Sum up the weights of the preferred terms that a node meets."""
     return sum(weight for weight, term in wants.preferences if term.matches(node.labels, node.name))
 
 
@@ -58,9 +58,9 @@ def shared_scores(
 ) -> list[int]:
     """Score the nodes in some slots by other pods; each node stands for several like it."""
     totals = _spread_scores(surroundings, slots, sizes) if surroundings.soft else [0] * len(slots)
-    if surroundings.wishes:
-        for index, score in enumerate(_wish_scores(surroundings, slots)):
-            totals[index] += _WISH_WEIGHT * score
+    if surroundings.preferences:
+        for index, score in enumerate(_preference_scores(surroundings, slots)):
+            totals[index] += _PREFERENCE_WEIGHT * score
     return totals
 
 
@@ -132,8 +132,8 @@ def _unevenness(skew: int, tally: Tally, slots: Sequence[int], sizes: Sequence[i
     ]
 
 
-def _wish_scores(surroundings: Surroundings, slots: Sequence[int]) -> list[int]:
-    raw = [sum(tally.in_slot(slot) for tally in surroundings.wishes) for slot in slots]
+def _preference_scores(surroundings: Surroundings, slots: Sequence[int]) -> list[int]:
+    raw = [sum(tally.in_slot(slot) for tally in surroundings.preferences) for slot in slots]
     most, least = max(raw), min(raw)
     if most == least:
         return [0] * len(slots)

@@ -135,7 +135,7 @@ class Standing:
 
 
 class Standings:
-    """The standings that somebody uses."""
+    """The standings in use."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table

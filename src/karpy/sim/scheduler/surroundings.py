@@ -51,13 +51,13 @@ class Surroundings:
         self._meet(wants, table, namespaces)
         tallies = [tally for _, tally, _ in self._hard]
         soft_tallies = [tally for _, tally in self.soft]
-        tallies += [*self._near, *self._away, *self._averse, *soft_tallies, *self.wishes]
+        tallies += [*self._near, *self._away, *self._averse, *soft_tallies, *self.preferences]
         self.tallies: Final = tuple(tallies)
         self.hosts: Final = tuple(
             each for each in tallies if each.is_by_host and each not in soft_tallies
         )
         self._own_counts = [each for each in soft_tallies if each.is_by_host]
-        """Whoever would like to be spread over hosts looks at the pods of each node alone."""
+        """A preferred spread over hosts counts the pods of each node alone."""
         self.keys: Final = tuple(dict.fromkeys(each.key for each in tallies if not each.is_by_host))
         self.is_demanding: Final = bool(self._hard or self._near or self._away or self._averse)
         """Whether it can refuse a node at all."""
@@ -99,7 +99,7 @@ class Surroundings:
 
     def meet(self, table: NodeTable) -> None:
         """Ask about the kinds of pods that are new."""
-        # Those that came and went before anybody asked make no difference.
+        # Kinds that came and went between two calls make no difference.
         newcomers = table.kins - self._asked
         self._asked |= newcomers
         for kin in sorted(newcomers, key=_BY_SERIAL):
@@ -194,7 +194,8 @@ class Surroundings:
         kin, terms = wants.kin, wants.kin.terms
         own_labels = namespaces.get(kin.namespace, {})
         reach = {
-            id(term): term.reach(namespaces) for term in (*terms.near, *terms.away, *terms.wishes)
+            id(term): term.reach(namespaces)
+            for term in (*terms.near, *terms.away, *terms.preferences)
         }
 
         def means(term: PodTerm, other: Kin) -> bool:
@@ -213,19 +214,19 @@ class Surroundings:
         def weigh_averse(key: str) -> Callable[[Kin], int]:
             return lambda other: sum(is_meant(term) for term in other.terms.away if term.key == key)
 
-        def weigh_wish(key: str) -> Callable[[Kin], int]:
+        def weigh_preference(key: str) -> Callable[[Kin], int]:
             return lambda other: (
-                sum(t.weight for t in terms.wishes if t.key == key and means(t, other))
+                sum(t.weight for t in terms.preferences if t.key == key and means(t, other))
                 + sum(_NEED_WEIGHT for t in other.terms.near if t.key == key and is_meant(t))
-                + sum(t.weight for t in other.terms.wishes if t.key == key and is_meant(t))
+                + sum(t.weight for t in other.terms.preferences if t.key == key and is_meant(t))
             )
 
         self._near = [Tally(key, weigh_near) for key in _keys(terms.near)]
         self._meets_itself = bool(terms.near) and all(means(term, kin) for term in terms.near)
         self._away = [Tally(key, weigh_away(key)) for key in _keys(terms.away)]
         self._averse = [Tally(key, weigh_averse(key)) for key in sorted(table.averse_keys)]
-        wished = table.wish_keys | {term.key for term in terms.wishes}
-        self.wishes = [Tally(key, weigh_wish(key)) for key in sorted(wished)]
+        preferred = table.preferred_keys | {term.key for term in terms.preferences}
+        self.preferences = [Tally(key, weigh_preference(key)) for key in sorted(preferred)]
 
 
 def _keys(terms: tuple[PodTerm, ...]) -> list[str]:

@@ -23,8 +23,8 @@ class Tally:
     """
     What the pods of each domain of a topology key weigh together.
 
-    Nodes without the key, or not included, belong to no domain. Whoever has a node counted must
-    have asked before what each kind of pod there weighs.
+    Nodes without the key, or not included, belong to no domain. Before a node is
+    counted, the weight of each kind of pod there must be known.
     """
 
     __slots__ = (
@@ -116,7 +116,7 @@ class Tally:
         return 0 if domain is None else self.totals.get(domain, 0)
 
     def in_slot(self, slot: int) -> int:
-        """Say the same of the node in a slot."""
+        """Say what the domain of the node in a slot weighs."""
         domain = self.values[slot]
         return 0 if domain is None else self.totals.get(domain, 0)
 

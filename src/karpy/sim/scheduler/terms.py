@@ -73,7 +73,7 @@ class PodTerms(Struct, frozen=True):
 
     near: tuple[PodTerm, ...] = ()
     away: tuple[PodTerm, ...] = ()
-    wishes: tuple[PodTerm, ...] = ()
+    preferences: tuple[PodTerm, ...] = ()
 
 
 NO_TERMS = PodTerms()
@@ -89,7 +89,7 @@ def read_pod_terms(spec: JsonObject, namespace: str, labels: Mapping[str, str]) 
     def term(raw: JsonObject, weight: int = 0) -> PodTerm:
         return _read_term(raw, namespace, labels, weight)
 
-    wishes = [
+    preferences = [
         term(each.get("podAffinityTerm") or {}, sign * (each.get("weight") or 0))
         for sign, side in ((1, near), (-1, away))
         for each in side.get(_PREFERRED) or ()
@@ -97,7 +97,7 @@ def read_pod_terms(spec: JsonObject, namespace: str, labels: Mapping[str, str]) 
     return PodTerms(
         tuple(term(each) for each in near.get(_REQUIRED) or ()),
         tuple(term(each) for each in away.get(_REQUIRED) or ()),
-        tuple(wishes),
+        tuple(preferences),
     )
 
 

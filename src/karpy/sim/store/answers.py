@@ -126,7 +126,7 @@ def precondition_failed(kind: Kind, name: str, why: str) -> Conflict:
 
 
 def stale(kind: Kind, name: str) -> Conflict:
-    """Say that somebody else was faster."""
+    """Return the error of a write that another write has overtaken."""
     why = (
         "the object has been modified; please apply your changes to the latest version "
         "and try again"

@@ -27,7 +27,7 @@ _NOBODY: Final[dict[Kind, dict[Address, bool]]] = {}
 
 class Ledger:
     """
-    Commits objects and tells who listens.
+    Commits objects and notifies listeners.
 
     Pods are indexed by node, everything by the UIDs of its owners.
     """
@@ -35,7 +35,7 @@ class Ledger:
     def __init__(self, history: int) -> None:
         self.version = 0
         self.after_removal: Callable[[Table, JsonObject], None] | None = None
-        """Called once everybody has been told that an object is gone; may write."""
+        """Called once all listeners know that an object is gone; may write."""
         self._history = history
         self._tables: dict[Kind, Table] = {}
         self._owned: dict[str, dict[Kind, dict[Address, bool]]] = {}
@@ -162,7 +162,7 @@ class Ledger:
         return obj
 
     def _index(self, kind: Kind, obj: JsonObject, before: JsonObject, address: Address) -> None:
-        """Follow whom an object names as its owners, and where it runs."""
+        """Index the owners that an object names, and where it runs."""
         owners = obj["metadata"].get("ownerReferences")
         had = before["metadata"].get("ownerReferences")
         if owners is not had:

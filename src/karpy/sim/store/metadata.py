@@ -1,4 +1,4 @@
-"""What is common to all objects: names, labels, owners, and who may change what of it."""
+"""What is common to all objects: names, labels, owners, and which of it may change."""
 
 import re
 from collections.abc import Iterator

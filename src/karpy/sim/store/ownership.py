@@ -1,4 +1,4 @@
-"""Who manages which fields of an object, and what follows from it when somebody applies."""
+"""Which manager owns which fields of an object, and what that means for server-side apply."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -96,7 +96,7 @@ class ApplyConflict(Conflict):
 
 
 def track(new: JsonObject, old: JsonObject | None, claim: Claim, schema: Schema) -> JsonObject:
-    """Return an object whose managed fields tell that somebody wrote it."""
+    """Return an object whose managed fields name the writer."""
     given = new["metadata"].get("managedFields")
     if given is not None and not any(given):
         return _with_claims(new, [])

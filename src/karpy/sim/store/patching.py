@@ -75,7 +75,7 @@ def relevant(served: Served, config: JsonObject, subresource: str) -> JsonObject
 
 
 def applier(served: Served, patch: Patch, subresource: str, now: str) -> Claim:
-    """Return on whose behalf a configuration is applied; raise Invalid if nobody is named."""
+    """Return on whose behalf a configuration is applied; raise Invalid if no manager is named."""
     if not patch.manager:
         raise FieldsInvalid(_OPTIONS, "", [required("fieldManager", "is required for apply patch")])
     return Claim(patch.manager, APPLY, served.kind.api_version, subresource, now, {})

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.fieldselectors import FieldSelector, read_field_selector
-from karpy.codec.labelselectors import EVERYONE, Selector, read_label_selector
+from karpy.codec.labelselectors import ANY_LABELS, Selector, read_label_selector
 from karpy.ports.objects import EVERYTHING, EventType, Query, WatchEvent
 from karpy.sim.store.registry import Served
 
@@ -22,7 +22,7 @@ class Filter(Struct, frozen=True):
     """A query made ready to be asked many times."""
 
     namespace: str = ""
-    labels: Selector = EVERYONE
+    labels: Selector = ANY_LABELS
     fields: FieldSelector = _NO_FIELDS
 
     takes_all: bool = False
@@ -63,7 +63,7 @@ def read_query(served: Served, query: Query) -> Filter:
     """Make a query ready; raise BadRequest if a selector cannot be read."""
     return Filter(
         query.namespace,
-        read_label_selector(query.labels) if query.labels else EVERYONE,
+        read_label_selector(query.labels) if query.labels else ANY_LABELS,
         read_field_selector(served.kind, query.fields, served.selectable)
         if query.fields
         else _NO_FIELDS,

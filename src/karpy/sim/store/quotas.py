@@ -1,4 +1,4 @@
-"""ResourceQuotas: what is used of them, and who gets no more: the admission plugin."""
+"""ResourceQuotas: what is used of them, and what exceeds them: the admission plugin."""
 
 from collections.abc import Callable, Mapping
 

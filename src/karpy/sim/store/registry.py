@@ -90,7 +90,7 @@ class Served(Struct, frozen=True):
 
     @property
     def has_plain_status(self) -> bool:
-        """Whether nobody fills in or checks what a status says."""
+        """Whether a status is neither defaulted nor checked."""
         is_kept_as_shown = self.validator is None and self.from_storage is None
         return is_kept_as_shown and "status" in self.subresources and not self.rules.keeps_status
 

@@ -1,4 +1,4 @@
-"""The objects that are there before anybody asks for them."""
+"""The objects that a cluster has from its beginning."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The objects of one kind, what happened to them, and who is told."""
+"""The objects of one kind, what happened to them, and the watches that report it."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _NOTHING: Final[dict[str, JsonObject]] = {}
 
 
 class Ears(Struct, frozen=True):
-    """Who is told of which commits; None does not care. Status means: of nothing but the status."""
+    """Callbacks of a listener; None is not called. `status`: nothing but the status changed."""
 
     added: Callback | None = None
     changed: Callback | None = None

@@ -1,4 +1,4 @@
-"""What a store shows to those who read it, and whom it tells of changes."""
+"""What a store shows to readers, and the watches that it notifies of changes."""
 
 from collections.abc import Callable, Iterator
 from typing import Final

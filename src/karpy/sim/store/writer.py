@@ -1,4 +1,4 @@
-"""Creating and changing objects: who may write what, defaults, checks, then the commit."""
+"""Creating and changing objects: what may be written, defaults, checks, then the commit."""
 
 from typing import Final
 
@@ -250,7 +250,7 @@ class Writer:
 
 
 def check_guard(served: Served, new: JsonObject, old: JsonObject, *, is_guarded: bool) -> None:
-    """Raise Conflict if somebody was faster, or if it is another object of the same name."""
+    """Raise Conflict if another write was faster, or if it is another object of the same name."""
     version = new.get("resourceVersion")
     name = old["name"]
     if version:

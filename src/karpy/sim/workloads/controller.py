@@ -28,7 +28,7 @@ class Surroundings(Struct, frozen=True):
     store: Store
     clock: Clock
     recorder: Recorder | None
-    """None tells nobody anything."""
+    """None records no events."""
     pods: Family
     replica_sets: Family
     revisions: Family

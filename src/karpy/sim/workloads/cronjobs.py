@@ -35,7 +35,7 @@ class CronJobs(Controller):
         self.follow(around.jobs)
 
     def _offer(self, orphan: JsonObject) -> None:
-        """Adopt nothing: a Job that somebody else has made is theirs."""
+        """Adopt nothing: a CronJob controls only the Jobs that it has made."""
 
     def reconcile(self, obj: JsonObject) -> float | None:
         """Clean old Jobs up, note what has become of the others, and start one if it is time."""

@@ -70,8 +70,8 @@ class DaemonSets(RevisionController, PodController):
         self._truncate(obj, revision)
         if failure is not None:
             raise failure
-        everyone = [pod for each in pods.values() for pod in each]
-        soon = next_available(everyone, obj["spec"].get("minReadySeconds", 0), self.now())
+        all_pods = [pod for each in pods.values() for pod in each]
+        soon = next_available(all_pods, obj["spec"].get("minReadySeconds", 0), self.now())
         return min((each for each in (wait, soon) if each is not None), default=None)
 
     def forget(self, key: str) -> None:

@@ -1,4 +1,4 @@
-"""Objects of one kind by who controls them, and those that nobody controls."""
+"""Objects of one kind by their controller, and those without one."""
 
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -34,7 +34,7 @@ class Listener(Struct, frozen=True):
     changed: Callable[[str], None]
     """Takes the key of an owner whose object has changed."""
     orphaned: Callable[[JsonObject], None]
-    """Takes an object that nobody controls now."""
+    """Takes an object that has lost its controller."""
 
 
 class Family:
@@ -42,7 +42,7 @@ class Family:
     The children of many owners.
 
     Owners hear of changes that matter to them; a pod that is bound, or whose kubelet reports
-    details, changes nothing for those who made it.
+    details, changes nothing for its controller.
     """
 
     def __init__(self, store: Store, kind: Kind) -> None:
@@ -54,7 +54,7 @@ class Family:
         """By group and kind of the owner."""
         self._listener = cache(self._find_listener)
         self._orphans: dict[str, dict[str, None]] = {}
-        """The names of those that nobody controls, by namespace."""
+        """The names of those without a controller, by namespace."""
         self._end: Callable[[], None] | None = None
 
     def listen(self, listener: Listener) -> None:
@@ -92,8 +92,8 @@ class Family:
         """
         Return what an owner controls once its selector has been obeyed.
 
-        What it selects and nobody controls becomes its own; what it does not select any more is let
-        go. An owner on its way out does neither.
+        What it selects and has no controller becomes its own; what it no longer selects is
+        released. A deleting owner does neither.
         """
         children = self.of(owner)
         if selector is None:
@@ -216,7 +216,7 @@ _judge: Final = remembered(_judge_labels)
 
 
 def _matters(pod: JsonObject, before: JsonObject) -> bool:
-    """Say whether a change of a pod means anything to those who made it."""
+    """Say whether a change of a pod means anything to its controller."""
     meta, was = pod["metadata"], before["metadata"]
     if "deletionTimestamp" in meta and meta["deletionTimestamp"] != was.get("deletionTimestamp"):
         return True
@@ -231,7 +231,7 @@ def _matters(pod: JsonObject, before: JsonObject) -> bool:
 
 
 def _is_news(pod: JsonObject, before: JsonObject) -> bool:
-    """Say whether what a pod's status says means anything to those who made it."""
+    """Say whether a change of a pod's status means anything to its controller."""
     if pod["spec"].get("restartPolicy") == _RETRIED:
         return True
     return has_news(pod.get("status") or _NO_STATUS, before.get("status") or _NO_STATUS)

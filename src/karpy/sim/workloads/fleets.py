@@ -124,7 +124,7 @@ class FleetController(Controller):
         return obj
 
     def clean_up(self, obj: JsonObject, fleet: Fleet) -> None:
-        """Delete the oldest sets that nobody needs to go back to."""
+        """Delete the oldest sets that no rollback needs."""
         limit = history(obj)
         if limit is None:
             return

@@ -201,7 +201,7 @@ class Jobs(PodController):
         job, releases = count.job, to_release(count, end)
         status = counted(count, end, releases)
         if end is not None and find_condition(status, end.type) is None:
-            # Whoever watches sees the decision before the pods it costs are gone.
+            # Watches show the decision before the pods it costs are gone.
             text = ("True", end.reason, end.message)
             status = with_text(status, end.type, text, self.now_text())
             job = self.write_status(job, now_running(status, self.around.pods.of(job)))

@@ -5,7 +5,7 @@ from karpy.model.kinds import Kind
 
 
 def controller_of(obj: JsonObject) -> JsonObject | None:
-    """Return the owner reference of the controller, None if nobody controls the object."""
+    """Return the owner reference of the controller, None if it has no controller."""
     for each in obj["metadata"].get("ownerReferences") or ():
         if each.get("controller"):
             found: JsonObject = each

@@ -19,7 +19,7 @@ _KEPT: Final = timedelta(hours=1)
 _BURST: Final = 25.0
 _SECONDS_PER_TOKEN: Final = 300.0
 _SIMILAR_MAX: Final = 10
-"""So many events that differ in their message only are told one by one."""
+"""So many events that differ in their message only are written one by one."""
 _SIMILAR_FOR: Final = timedelta(minutes=10)
 _COMBINED: Final = "(combined from similar events): "
 _USUAL_NAMESPACE: Final = "default"

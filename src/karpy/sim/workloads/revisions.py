@@ -54,7 +54,7 @@ class RevisionController(Controller):
         return self.store.replace(CONTROLLER_REVISION, {**same[-1], "revision": number})
 
     def truncate(self, obj: JsonObject, revisions: list[JsonObject], live: set[str]) -> None:
-        """Delete the oldest revisions that nothing runs and nobody needs to go back to."""
+        """Delete the oldest revisions that nothing runs and no rollback needs."""
         limit = obj["spec"].get("revisionHistoryLimit")
         past = [each for each in revisions if name_of(each) not in live]
         for each in past[: max(0, len(past) - (_USUAL_LIMIT if limit is None else limit))]:

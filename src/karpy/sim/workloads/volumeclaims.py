@@ -51,8 +51,8 @@ def with_right_owners(
     """
     Return a claim with the owners that the retention policy wants, itself if it has them.
 
-    A claim of a pod that is scaled away goes with the pod; others go with the set. A claim that
-    somebody else controls, or an earlier set of that name, is left alone.
+    A claim of a pod that is scaled away goes with the pod; others go with the set. A claim of
+    another controller, or of an earlier set of that name, is left alone.
     """
     meta = claim["metadata"]
     present = meta.get("ownerReferences") or []

@@ -19,10 +19,12 @@ from karpy.adapters.clouds.aws.cluster import PERIOD as CLUSTER_PERIOD
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
 from karpy.adapters.clouds.aws.finders import Finders
 from karpy.adapters.clouds.aws.machines import Machines
+from karpy.adapters.clouds.aws.marketplace import PERIOD as MARKET_PERIOD
 from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.nodeclasscontroller import NodeClassController, Workplace
 from karpy.adapters.clouds.aws.parametercontroller import PERIOD as PARAMETER_PERIOD
 from karpy.adapters.clouds.aws.parametercontroller import ParameterController
+from karpy.adapters.clouds.aws.profilecontroller import PERIOD as PROFILE_PERIOD
 from karpy.adapters.clouds.aws.profilecontroller import ProfileCollector
 from karpy.adapters.clouds.aws.profiles import Profiles
 from karpy.adapters.clouds.aws.provider import AwsProvider, Parts
@@ -33,6 +35,7 @@ from karpy.adapters.clouds.aws.settings import AwsSettings, read_settings
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.clouds.aws.subnets import Subnets
 from karpy.adapters.clouds.aws.tagging import TaggingController
+from karpy.adapters.clouds.aws.templates import PERIOD as TEMPLATE_PERIOD
 from karpy.adapters.clouds.aws.templates import Templates
 from karpy.adapters.clouds.aws.zonalshift import PERIOD as SHIFT_PERIOD
 from karpy.adapters.clouds.aws.zonalshift import ZonalShiftController
@@ -44,30 +47,28 @@ from karpy.adapters.telemetry.specs import (
     exponential,
     status_specs,
 )
-from karpy.controllers.ec2capacity import CapacityController
-from karpy.controllers.ec2claims import (
+from karpy.controllers.context import ControllerContext
+from karpy.controllers.ec2 import (
+    CapacityController,
     PartitionController,
     ReservationExpirationController,
     ReservationTypeController,
 )
 from karpy.controllers.garbagecollection import GarbageCollector
-from karpy.controllers.rounds import every
 from karpy.core.aws.catalog import EC2_WELL_KNOWN
+from karpy.core.aws.instancetypes import type_gauges
 from karpy.core.aws.refusals import DRY_RUN
 from karpy.core.aws.reservations import lacks_partition
-from karpy.core.aws.typemetrics import type_gauges
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudUnavailable, ClusterError, OptionInvalid
 from karpy.model.instances import Catalog
 from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, EC2_NODE_CLASS, SERVICE, Kind
-from karpy.model.options import Options
-from karpy.model.settings import MinValuesPolicy
+from karpy.model.settings import MinValuesPolicy, Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import RegistrationHook
 from karpy.wiring.clouds.registry import Cloud, Site
-from karpy.wiring.flags import Flag, shared
-from karpy.wiring.forms import SHARE, SWITCH, TEXT, Form, duration, number
-from karpy.wiring.parts import ContextOf, Part
+from karpy.wiring.flags import SHARE, SWITCH, TEXT, Flag, Form, duration, number, shared
+from karpy.wiring.surface import ContextOf, Part
 
 NODE_CLASSES: Final[tuple[Kind, ...]] = (EC2_NODE_CLASS,)
 
@@ -80,7 +81,12 @@ _REFRESH: Final = duration(timedelta(minutes=1))
 FLAGS: Final[tuple[Flag, ...]] = (
     _flag("cluster-name", "cluster_name", TEXT, "The EKS cluster; required."),
     _flag("cluster-endpoint", "cluster_endpoint", TEXT, "Its API server. Empty has EKS asked."),
-    _flag("cluster-ca-bundle", "ca_bundle", TEXT, "Its authority, as base64. Empty asks EKS."),
+    _flag(
+        "cluster-ca-bundle",
+        "ca_bundle",
+        TEXT,
+        "Its authority, as base64. Empty takes that of the kubeconfig.",
+    ),
     _flag("isolated-vpc", "isolated_vpc", SWITCH, "Make no calls without an endpoint in the VPC."),
     _flag(
         "eks-control-plane",
@@ -278,7 +284,7 @@ async def open_cloud(site: Site) -> Cloud:
 
 
 async def open_with(site: Site, calls: AwsCalls) -> Cloud:
-    """Do the same with calls that are made already."""
+    """Check the cluster and put the provider together, with calls that are connected already."""
     options = site.options
     settings = read_settings(
         options.cloud,
@@ -287,7 +293,7 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
     )
     await _check(calls)
     asked = _no_version if settings.eks_control_plane else partial(_server_version, site)
-    cluster = ClusterWatch(calls, settings.cluster_name, asked)
+    cluster = ClusterWatch(calls, settings.cluster_name, asked, site.on_remark)
     settings = await _discovered(settings, cluster, site)
     made = _Made(settings, calls, cluster, site)
     if settings.enable_zonal_shift:
@@ -295,7 +301,7 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
     if settings.interruption_queue:
         await _warn_of_others(site)
     await made.marketplace.refresh_types()
-    await asyncio.gather(made.marketplace.refresh_prices(), made.templates.adopt())
+    await made.marketplace.refresh_prices()
     return Cloud(
         made.provider,
         NODE_CLASSES,
@@ -336,7 +342,7 @@ class _Made:
             asks_prices=not settings.isolated_vpc,
         )
         self.templates = Templates(calls, clock, settings.cluster_name)
-        self._reports = reports = Reports(trouble, site.on_count, site.notices.tell)
+        self._reports = reports = Reports(trouble, site.on_count, site.notices.tell, site.on_remark)
         self._machines = Machines(
             calls, settings.cluster_name, reserves=settings.reserves, reports=reports
         )
@@ -358,9 +364,8 @@ class _Made:
             clock,
         )
         self.provider = AwsProvider(parts, reports)
-        self.shifts = ZonalShiftController(
-            calls, clock, self._book, self.marketplace, cluster.facts.arn, reports
-        )
+        self.shifts = ZonalShiftController(calls, clock, self._book, cluster.facts.arn, reports)
+        self.marketplace.find_shifted = self._machines.find_shifted = self.shifts.zones
         self.announcements = Announcements(
             calls, clock, self._machines, sold_out, settings.interruption_queue, reports
         )
@@ -386,7 +391,8 @@ class _Made:
             self.templates,
             self.provider,
         )
-        yield Part("nodeclass", NodeClassController(workplace, context.on_failure).run)
+        controller = NodeClassController(workplace, context.on_failure, context.observer)
+        yield Part("nodeclass", controller.run)
         context.records.claims.listen(self._hear_claim)
         if self._status is None and self._site.options.has_cluster_metrics:
             self._status = ClassStatus(self._book, self._site.clock, self._reports)
@@ -401,14 +407,14 @@ class _Made:
             self._machines,
             self._settings.cluster_name,
             context.on_failure,
+            context.observer,
         )
         yield Part("nodeclaim.tagging", tagging.run)
         if not self._settings.isolated_vpc:
             context = context_of("instanceprofile.garbagecollection")
-            collector = ProfileCollector(
-                context.records, self._book, self._profiles, context.on_failure
-            )
-            yield Part("instanceprofile.garbagecollection", collector.run)
+            collector = ProfileCollector(context.records, self._book, self._profiles)
+            collecting = partial(_collect_profiles, collector, context)
+            yield Part("instanceprofile.garbagecollection", collecting)
 
     def _of_claims(self, context_of: ContextOf) -> Iterator[Part]:
         """Build the controllers that keep claims and machines in step."""
@@ -424,8 +430,10 @@ class _Made:
             yield Part(name, expiration.run)
         context = context_of("instance.garbagecollection")
         collect = GarbageCollector(context).collect_machines
-        work = partial(every, _COLLECTED, collect, context.on_failure, often=_COLLECTED_AT_FIRST)
+        work = partial(context.every, _COLLECTED, collect, _COLLECTED_AT_FIRST)
         yield Part("instance.garbagecollection", work)
+        name = "providers.launchtemplate"
+        yield Part(name, partial(self._keep_templates, context_of(name)))
 
     def _of_discoveries(self, context_of: ContextOf) -> Iterator[Part]:
         """Build the controllers that learn what AWS and nodes say."""
@@ -436,6 +444,8 @@ class _Made:
         parameters = ParameterController(finders.parameters, self._calls, self._site.clock)
         for name, period, work in (
             ("providers.ssm.invalidation", PARAMETER_PERIOD, parameters.look),
+            ("providers.instancetype", MARKET_PERIOD, self.marketplace.renew_types),
+            ("providers.pricing", MARKET_PERIOD, self.marketplace.renew_prices),
             ("providers.version", CLUSTER_PERIOD, self._cluster.refresh),
             ("cloudprovider.metrics", _MEASURED, self._measure),
             *(
@@ -443,7 +453,12 @@ class _Made:
                 * self._settings.enable_zonal_shift
             ),
         ):
-            yield Part(name, partial(every, period, work, context_of(name).on_failure))
+            yield Part(name, partial(context_of(name).every, period, work))
+
+    async def _keep_templates(self, context: ControllerContext) -> None:
+        """Delete launch templates that are not used, those of the leader before among them."""
+        await self.templates.adopt()
+        await context.every(TEMPLATE_PERIOD, self.templates.delete_unused)
 
     async def _measure(self) -> None:
         """Have metrics tell what is on sale, unless nothing of it has changed."""
@@ -477,6 +492,12 @@ def _labels_of(request: Answered | Tried) -> dict[str, str]:
     return dict(zip(_OF_REQUESTS, (request.service, request.action, code), strict=True))
 
 
+async def _collect_profiles(collector: ProfileCollector, context: ControllerContext) -> None:
+    # Which profiles the leader before has just made is not known: those get time to be named.
+    await asyncio.sleep(PROFILE_PERIOD.total_seconds())
+    await context.every(PROFILE_PERIOD, collector.collect)
+
+
 async def _check(calls: AwsCalls) -> None:
     """Find out whether EC2 can be asked at all; raise CloudError."""
     try:
@@ -505,7 +526,7 @@ async def _discovered(settings: AwsSettings, cluster: ClusterWatch, site: Site) 
         site.on_trouble("ask EKS for version and addresses of the cluster", trouble)
     return settings.filled(
         cluster_endpoint=cluster.facts.endpoint,
-        ca_bundle=cluster.facts.ca_bundle or site.authority,
+        ca_bundle=site.authority or cluster.facts.ca_bundle,
         dns_address=await _dns_address(site),
     )
 

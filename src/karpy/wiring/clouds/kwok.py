@@ -11,7 +11,7 @@ from karpy.codec.jsontext import parse_json
 from karpy.errors import FileUnreadable
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.wiring.clouds.registry import Cloud, Site
 from karpy.wiring.flags import Flag
 

@@ -14,17 +14,16 @@ from msgspec import Struct
 from karpy.adapters.telemetry.eventspecs import EventSpec
 from karpy.adapters.telemetry.metrics import Source
 from karpy.adapters.telemetry.specs import MetricSpec
-from karpy.core.lifecycle.changes import Count
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import KarpyError, OptionInvalid
 from karpy.model.kinds import Kind
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import CloudProvider, EventfulCloud, RegistrationHook
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
 from karpy.wiring.flags import Flag
-from karpy.wiring.parts import Part, Parts, no_parts
-from karpy.wiring.surface import Surface
+from karpy.wiring.surface import Part, Parts, Surface, no_parts
 
 KWOK: Final = "kwok"
 PROVIDERS: Final[Mapping[str, str]] = {
@@ -64,6 +63,8 @@ class Site(Struct, frozen=True):
     """The certificates by which the API server is known, as base64; empty if any will do."""
     server_version: Callable[[], Awaitable[str]] = _unknown_version
     """Returns the version of the API server, such as `v1.36.3`; raises ClusterError."""
+    on_remark: Callable[[Remark], None] = lambda _: None
+    """Hears what is worth a line of the log."""
     add_source: Callable[[Source], None] = lambda _: None
     """Takes what collects gauges whenever metrics are asked for."""
 
@@ -90,7 +91,7 @@ class Cloud(Struct, frozen=True):
 
 
 def surface_of(site: Site, cloud: Cloud, nominations: Objects | None = None) -> Surface:
-    """Return all that an operator touches; pods are told their nodes over a connection apart."""
+    """Return all that an operator touches; nominations of pods have their own connection."""
     return Surface(
         site.objects,
         site.feed,
@@ -111,7 +112,7 @@ class CloudModule(Protocol):
     NODE_CLASSES: tuple[Kind, ...]
     """The kinds of node class that it serves."""
     FLAGS: tuple[Flag, ...]
-    """What `karpy run` takes for this provider, beside the flags of everybody."""
+    """What `karpy run` takes for this provider, beside the flags of every provider."""
     METRICS: tuple[MetricSpec, ...]
     EVENTS: tuple[EventSpec, ...]
 

@@ -10,9 +10,8 @@ from karpy.adapters.clouds.aws.classstatus import ClassStatus
 from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.reservations import Reservations
 from karpy.codec.fields import JsonObject
-from karpy.model.ec2 import CapacityReservation, PlacementGroup
+from karpy.model.ec2 import AmiFamily, CapacityReservation, PlacementGroup
 from karpy.model.ec2nodeclass import FoundReservation
-from karpy.model.ec2types import AmiFamily
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_POOL
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run

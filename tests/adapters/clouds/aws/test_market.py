@@ -5,11 +5,13 @@ import asyncio
 import pytest
 
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
-from karpy.adapters.clouds.aws.finders import Finders
+from karpy.adapters.clouds.aws.finders import Finders, FoundImages
 from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.parametercontroller import ParameterController
 from karpy.adapters.clouds.aws.soldout import SoldOut
+from karpy.core.lifecycle.changes import Remark
 from karpy.errors import AwsRefused, CloudUnavailable
+from karpy.model.ec2 import Market
 from karpy.model.ec2nodeclass import (
     Ec2NodeClassSpec,
     ImageTerm,
@@ -18,7 +20,6 @@ from karpy.model.ec2nodeclass import (
     SecurityGroupTerm,
     SubnetTerm,
 )
-from karpy.model.ec2types import Market
 from karpy.sim.loop import run
 from tests.adapters.clouds.aws.accounts import Account, account
 
@@ -76,6 +77,50 @@ def test_prices_that_cannot_be_asked_for_stay_as_they_were() -> None:
         }
 
 
+def test_empty_lists_of_prices_are_reported_and_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing(**_: object) -> list[object]:
+        return []
+
+    async def story(some: Account) -> bool:
+        prices = marketplace(some)
+        await prices.refresh_prices()
+        before = market(prices)
+        for call in ("get_products", "describe_spot_price_history"):
+            monkeypatch.setattr(some.calls, call, nothing, raising=False)
+        await prices.refresh_prices()
+        return market(prices) == before
+
+    with account() as some:
+        assert run(story(some))
+        assert sorted(some.troubles) == [
+            ("refresh on-demand prices", "`pricing:GetProducts` failed: it lists no prices"),
+            (
+                "refresh spot prices",
+                "`ec2:DescribeSpotPriceHistory` failed: it lists no spot prices",
+            ),
+        ]
+
+
+def test_a_leader_asks_for_what_is_old_and_for_nothing_else() -> None:
+    """A replica may have waited for days since it asked at its start."""
+
+    async def story(some: Account) -> list[tuple[int, int]]:
+        prices, made = marketplace(some), []
+        await prices.refresh_types()
+        await prices.refresh_prices()
+        for _ in range(2):
+            await prices.renew_types()
+            await prices.renew_prices()
+            made.append((some.made("DescribeInstanceTypes"), some.made("GetProducts")))
+            await asyncio.sleep(3601)
+        return made
+
+    with account() as some:
+        assert run(story(some)) == [(1, 2), (2, 4)]
+
+
 def test_an_isolated_vpc_asks_for_no_prices_on_demand() -> None:
     async def story(some: Account) -> int:
         prices = marketplace(some, asks_prices=False)
@@ -126,7 +171,7 @@ def test_images_of_an_alias_are_found_by_parameters_that_are_asked_for_once_a_da
         first = some.made("GetParameter")
         await finders.images(ALIAS, "1.34")
         assert some.made("GetParameter") - first <= 5
-        return len(found), first, len(finders.parameters.mutable())
+        return len(found.chosen), first, len(finders.parameters.mutable())
 
     with account() as some:
         images, asked, mutable = run(story(some))
@@ -176,7 +221,18 @@ def test_terms_that_name_nothing_find_nothing() -> None:
         ]
 
     with account() as some:
-        assert run(story(some)) == [[], [], [], None, ()]
+        assert run(story(some)) == [[], [], [], None, FoundImages((), ())]
+
+
+def test_images_without_an_architecture_are_named_and_not_chosen() -> None:
+    spec = Ec2NodeClassSpec(image_family="AL2023", image_terms=(ImageTerm(id="ami-1"),))
+
+    async def story(some: Account) -> FoundImages:
+        some.cloud.images["ami-1"] = {"ImageId": "ami-1", "Name": "bare", "State": "available"}
+        return await Finders(some.calls, some.clock).images(spec, "1.34")
+
+    with account() as some:
+        assert run(story(some)) == FoundImages((), ("ami-1",))
 
 
 def test_a_subnet_that_two_terms_select_is_found_once() -> None:
@@ -209,6 +265,25 @@ def test_the_version_of_the_control_plane_is_followed() -> None:
 
     with account() as some:
         assert run(story(some)) == ["1.34", "10.100.0.0/16", "1.34", "1.35"]
+
+
+def test_a_version_that_the_provider_was_not_made_for_is_told_once() -> None:
+    async def story(some: Account) -> list[str]:
+        said, told = ["1.25", "1.25", "1.36", "1.37", "1.37"], list[str]()
+
+        async def server_version() -> str:
+            return said.pop(0)
+
+        def hear(remark: Remark) -> None:
+            told.append(remark.fields["version"])
+
+        watch = ClusterWatch(some.calls, "demo", server_version, hear)
+        for _ in range(5):
+            await watch.refresh()
+        return told
+
+    with account() as some:
+        assert run(story(some)) == ["1.25", "1.37"]
 
 
 def test_the_api_server_knows_the_version_best() -> None:

@@ -10,6 +10,7 @@ from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.clouds.aws.subnets import Subnets
 from karpy.adapters.clouds.aws.templates import Templates
 from karpy.core.aws.launchtemplates import LaunchTemplate, TemplateKind
+from karpy.core.nodepool.hash import hash_text
 from karpy.errors import AwsRefused
 from karpy.model.ec2nodeclass import Ec2NodeClass, FoundSubnet
 from karpy.sim.loop import run
@@ -109,17 +110,20 @@ def test_a_template_is_made_once_and_deleted_when_nothing_needs_it() -> None:
 
 def test_another_process_takes_over_the_templates_of_the_one_before() -> None:
     async def story(some: Account) -> tuple[int, int]:
-        await Templates(some.calls, some.clock, "demo").ensure(template(), TAGS)
         templates = Templates(some.calls, some.clock, "demo")
+        await templates.ensure(template("karpenter.k8s.aws/old"), TAGS)
+        some.cloud.templates.clear()
+        await Templates(some.calls, some.clock, "demo").ensure(template(), TAGS)
+        # It leads again: what it knew of may be gone, and others were made meanwhile.
         await templates.adopt()
         await templates.ensure(template(), TAGS)
-        made = some.made("CreateLaunchTemplate")
         await asyncio.sleep(61)
         await templates.delete_unused()
-        return made, len(some.cloud.templates)
+        return some.made("CreateLaunchTemplate"), some.made("DeleteLaunchTemplate")
 
     with account() as some:
-        assert run(story(some)) == (1, 0)
+        assert run(story(some)) == (2, 1)
+        assert some.cloud.templates == {}
 
 
 def test_a_template_that_was_deleted_meanwhile_is_made_again() -> None:
@@ -129,6 +133,22 @@ def test_a_template_that_was_deleted_meanwhile_is_made_again() -> None:
         some.cloud.templates.clear()
         templates.forget([template().name])
         await templates.ensure(template(), TAGS)
+        return len(some.cloud.templates)
+
+    with account() as some:
+        assert run(story(some)) == 1
+
+
+def test_a_template_that_ec2_does_not_list_yet_is_taken_for_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing(**_: object) -> list[object]:
+        return []
+
+    async def story(some: Account) -> int:
+        await Templates(some.calls, some.clock, "demo").ensure(template(), TAGS)
+        monkeypatch.setattr(some.calls, "describe_launch_templates", nothing, raising=False)
+        await Templates(some.calls, some.clock, "demo").ensure(template(), TAGS)
         return len(some.cloud.templates)
 
     with account() as some:
@@ -261,3 +281,34 @@ def test_profiles_go_with_their_class_and_those_of_others_stay() -> None:
         kept, *left = run(story(some))
 
     assert left == [kept]
+
+
+def test_the_profile_of_an_old_karpenter_goes_with_its_class_if_it_is_of_this_cluster() -> None:
+    async def story(some: Account) -> None:
+        profiles = Profiles(some.calls, some.clock, "demo")
+        for region_and_class, cluster in (("us-west-2default", "demo"), ("us-west-2other", "shop")):
+            name = f"demo_{hash_text(region_and_class)}"
+            tags = [{"Key": f"kubernetes.io/cluster/{cluster}", "Value": "owned"}]
+            role = {"RoleName": "KarpenterNodeRole-demo"}
+            made = {"InstanceProfileName": name, "Path": "/", "Roles": [role], "Tags": tags}
+            some.cloud.profiles[name] = made
+        await profiles.delete_of(MANAGED)
+        await profiles.delete_of(node_class(ROLE, uid="uid-2", name="other"))
+
+    with account() as some:
+        run(story(some))
+        assert list(some.cloud.profiles) == [f"demo_{hash_text('us-west-2other')}"]
+
+
+def test_a_subnet_that_was_just_deleted_does_not_hide_the_others() -> None:
+    async def story(some: Account) -> list[dict[str, str]]:
+        subnets, class_ = Subnets(some.calls, some.clock, SoldOut(some.clock)), two_in_a(some)
+        told = [await subnets.by_zone(class_)]
+        del some.cloud.subnets[0]
+        await asyncio.sleep(61)
+        return [*told, await subnets.by_zone(class_)]
+
+    with account() as some:
+        b = {"us-west-2b": "subnet-00000002"}
+        first = {**b, "us-west-2a": "subnet-00000001"}
+        assert run(story(some)) == [first, {**b, "us-west-2a": "subnet-small"}]

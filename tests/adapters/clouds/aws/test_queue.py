@@ -232,6 +232,18 @@ def test_a_machine_that_fails_again_is_heard_again() -> None:
         assert run(story(some)) == 2
 
 
+def test_a_status_check_that_was_not_acted_on_is_announced_again_and_counted_once() -> None:
+    async def story(some: Account) -> tuple[int, int]:
+        listener = Listener(some, queue="")
+        some.tables.health["i-1"] = {"InstanceStatus": impaired(120)}
+        failed = len(await listener.listen(90, acknowledges=False))
+        return failed, len(await listener.listen(150))
+
+    with account() as some:
+        assert run(story(some)) == (2, 3)
+        assert some.counted(UNHEALTHY) == [({"category": "instance_status"}, 1.0)]
+
+
 def test_status_checks_that_are_not_allowed_are_given_up() -> None:
     async def story(some: Account) -> list[MachineEvent]:
         some.tables.refuse("DescribeInstanceStatus", "UnauthorizedOperation", times=3)

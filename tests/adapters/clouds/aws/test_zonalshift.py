@@ -1,12 +1,13 @@
 from datetime import timedelta
 
+import pytest
 from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.classes import NodeClassBook
-from karpy.adapters.clouds.aws.marketplace import Marketplace
+from karpy.adapters.clouds.aws.machines import Machines
 from karpy.adapters.clouds.aws.reports import Reports
-from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.clouds.aws.zonalshift import ZonalShiftController
+from karpy.errors import CloudUnavailable
 from karpy.model.ec2nodeclass import FoundSubnet
 from karpy.model.requirements import Requirements, collect, one_of
 from karpy.sim.loop import run
@@ -32,12 +33,10 @@ class Book(NodeClassBook):
 
 def test_nodepools_are_told_of_a_shift_and_of_its_end_once_each() -> None:
     async def story(some: Account) -> list[frozenset[str]]:
-        marketplace = Marketplace(some.calls, some.clock, SoldOut(some.clock))
         controller = ZonalShiftController(
             some.calls,
             some.clock,
             Book(),
-            marketplace,
             "arn:aws:eks:us-west-2:1:cluster/demo",
             Reports(tell=some.notices.append),
         )
@@ -45,10 +44,10 @@ def test_nodepools_are_told_of_a_shift_and_of_its_end_once_each() -> None:
         some.tables.shift("z1", some.clock.now() + timedelta(minutes=10))
         for _ in range(2):
             await controller.look()
-            shifted.append(marketplace.shifted_zones)
+            shifted.append(controller.zones())
         some.tables.shifts.clear()
         await controller.look()
-        return [*shifted, marketplace.shifted_zones]
+        return [*shifted, controller.zones()]
 
     with account() as some:
         a = frozenset({"us-west-2a"})
@@ -56,3 +55,25 @@ def test_nodepools_are_told_of_a_shift_and_of_its_end_once_each() -> None:
         told = [(each.subject.name, each.reason, each.is_warning) for each in some.notices]
 
     assert told == [("a", "ZonalShiftActive", True), ("a", "ZonalShiftCleared", False)]
+
+
+def test_machines_in_a_shifted_zone_stay_known_and_are_neither_tagged_nor_ended() -> None:
+    """What EC2 says of an impaired zone may be old."""
+
+    async def story(some: Account) -> list[object]:
+        machines = Machines(some.calls, "demo")
+        id_ = str(some.run_instance()["InstanceId"])
+        await machines.list()
+        machines.find_shifted = lambda: frozenset({"us-west-2a"})
+        some.cloud.instances.clear()
+        told: list[object] = [len(await machines.list()), (await machines.find(id_)).id == id_]
+        with pytest.raises(CloudUnavailable, match="shifted away from zone `us-west-2a`"):
+            await machines.tag(id_, {"a": "b"})
+        with pytest.raises(CloudUnavailable, match="TerminateInstances"):
+            machines.check_zone(id_, "ec2:TerminateInstances")
+        machines.find_shifted = frozenset
+        await machines.list()
+        return [*told, machines.known(id_)]
+
+    with account() as some:
+        assert run(story(some)) == [0, True, None]

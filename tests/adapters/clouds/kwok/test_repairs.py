@@ -1,5 +1,5 @@
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
-from karpy.model.repairs import RepairAction
+from karpy.model.nodes import RepairAction
 
 
 def test_the_policies_are_those_of_karpenter() -> None:

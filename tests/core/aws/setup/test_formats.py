@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from karpy.core.aws.setup import cloudformation, commands, eksctl, terraform
-from karpy.core.aws.setup.names import find_misnomer
-from karpy.core.aws.setup.plan import EVENTS, NODE_POLICIES, Host, Plan
+from karpy.core.aws.setup.plan import EVENTS, NODE_POLICIES, Host, Plan, find_misnomer
 from karpy.core.aws.setup.policies import controller_policies
 from tests.builders.ec2 import JsonAnything
 

@@ -5,10 +5,10 @@ from typing import Unpack
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation
 from karpy.core.disruption.methods.drift import Drift
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.lifecycle.changes import Count
 from karpy.model.commands import Command, CommandNode
 from karpy.model.instances import InstanceType
@@ -65,6 +65,18 @@ def pods_of_launches(snapshot: Snapshot) -> list[tuple[str, ...]]:
     return [each.launch.pods for each in command.replacements]
 
 
+def test_no_node_is_launched_for_the_case_that_pods_take_the_room_of_a_buffer() -> None:
+    some = [
+        pod("x", on="a", cpu="1"),
+        pod("y", on="b", cpu="3"),
+        pod("buffer-1", cpu="4", virtual=True),
+    ]
+
+    (command,) = proposed(cluster(drifted("a"), node("b"), node("c"), pods=some)).commands
+
+    assert (command.replacements, command.nominated) == ((), ("b",))
+
+
 # --- which node ----------------------------------------------------------------------------------
 
 
@@ -103,6 +115,31 @@ def test_a_node_is_replaced_by_as_many_as_its_pods_take() -> None:
     launches = pods_of_launches(cluster(drifted("a", type="large"), pods=pods, types=types))
 
     assert sorted(launches) == [("shop/x0",), ("shop/x1",), ("shop/x2",)]
+
+
+def test_the_room_of_a_buffer_is_replaced_before_its_node_goes() -> None:
+    buffer = pod("buffer-1", cpu="3", virtual=True)
+
+    assert pods_of_launches(cluster(drifted("a"), pods=[buffer])) == [("shop/buffer-1",)]
+
+
+def test_the_room_of_a_buffer_may_be_elsewhere() -> None:
+    buffer = pod("buffer-1", cpu="3", virtual=True)
+
+    assert pods_of_launches(cluster(drifted("a"), node("b"), pods=[buffer])) == []
+
+
+def test_pods_that_take_the_room_of_a_buffer_have_it_replaced() -> None:
+    pods = [pod("x", on="a", cpu="3"), pod("buffer-1", cpu="3", virtual=True)]
+
+    assert pods_of_launches(cluster(drifted("a"), node("b"), pods=pods)) == [("shop/buffer-1",)]
+
+
+def test_a_buffer_that_finds_no_room_elsewhere_holds_no_node() -> None:
+    buffer = pod("buffer-1", cpu="3", virtual=True)
+    full = pool(limits={"cpu": "1"})
+
+    assert pods_of_launches(cluster(drifted("a"), pods=[buffer], pools=[full])) == []
 
 
 def test_a_replacement_may_cost_more_than_the_node() -> None:
@@ -349,6 +386,25 @@ def test_pods_of_a_node_that_is_deleted_first_are_expected_on_others() -> None:
     ).commands
 
     assert (command.decision, command.nominated) == ("terminate-first", ("b",))
+
+
+def test_the_next_node_is_deleted_first_only_when_the_one_before_is_back() -> None:
+    """A node that is not there yet takes from the budget, as one that is not ready does."""
+    types = reserved()
+    one = on_reservation(MAY, types)
+    back = node("b", type=types[0], reservation="r1", initialized=False)
+    on_its_way = pod("y", on="b", cpu="3", expected=True)
+    pools = tuple(replace(each, policy=budgets("1")) for each in one.pools)
+    snapshot = replace(one, nodes=(*one.nodes, back), pods=(*one.pods, on_its_way), pools=pools)
+
+    proposal = proposed(snapshot)
+
+    assert proposal.commands == ()
+    assert refused(proposal.refusals)[-1] == (
+        "a",
+        "BUDGET_SPENT",
+        "1 of 1 nodes allowed, 1 taken",
+    )
 
 
 @pytest.mark.parametrize(

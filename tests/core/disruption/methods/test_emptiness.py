@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation
 from karpy.core.disruption.methods.emptiness import Emptiness
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.lifecycle.changes import Count
 from karpy.model.commands import Command, CommandNode
 from karpy.model.nodes import Node
@@ -23,8 +23,8 @@ from karpy.model.pools import (
     DisruptionReason,
     NodePool,
 )
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from tests.builders import NOON
 from tests.core.disruption.scenes import (
     ALL,

@@ -5,10 +5,10 @@ from typing import Final, Unpack
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation
 from karpy.core.disruption.methods.repair import Repair
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.disruption.terminatefirst import AT_LIMIT, FULL
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.nodepool.staticcapacity import template_launch
@@ -17,10 +17,9 @@ from karpy.model.commands import Command, CommandNode, Replacement
 from karpy.model.conditions import Condition
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED
-from karpy.model.nodes import Node
+from karpy.model.nodes import Node, RepairAction, RepairPolicy, RepairRules
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason, NodeOverlay, NodePool
-from karpy.model.repairs import RepairAction, RepairPolicy, RepairRules
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.builders import NOON, instance_type, is_in, offering
@@ -387,6 +386,12 @@ def test_a_node_with_pods_is_deleted_after_its_replacement_is_initialized() -> N
     (replacement,) = command.replacements
     assert command.decision == "replace"
     assert set(replacement.launch.pods) == {"shop/x", "shop/y"}
+
+
+def test_the_room_of_a_buffer_is_replaced_before_its_node_goes() -> None:
+    (command,) = proposed(crowd(broken(), pods=[pod("buffer-1", cpu="3", virtual=True)])).commands
+
+    assert [each.launch.pods for each in command.replacements] == [("shop/buffer-1",)]
 
 
 def test_pods_go_to_other_nodes_if_there_is_room() -> None:

@@ -3,15 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal
 from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.lifecycle.changes import Count
 from karpy.model.commands import Command, CommandNode
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from tests.builders import NOON
 from tests.core.disruption.scenes import (
     BALANCED,

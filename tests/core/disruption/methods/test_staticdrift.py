@@ -4,10 +4,10 @@ from typing import Unpack
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation
 from karpy.core.disruption.methods.staticdrift import StaticDrift
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.disruption.terminatefirst import AT_LIMIT, FULL, NOT_READY
 from karpy.core.lifecycle.changes import Count
 from karpy.core.nodepool.staticcapacity import template_launch
@@ -25,6 +25,7 @@ from tests.core.disruption.scenes import (
     budgets,
     cluster,
     node,
+    only_claim,
     pod,
     pool,
     refused,
@@ -218,6 +219,32 @@ def test_a_node_that_is_deleted_first_says_why_and_has_no_replacement() -> None:
 
     assert (command.terminates_first, command.replacements) == ("static-at-limit", ())
     assert command.savings == DOLLAR
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([drifted("a"), drifted("b"), node("c")], [("a", "terminate-first")]),
+        ([drifted("a"), drifted("b"), node("c", initialized=False)], []),
+        ([drifted("a"), drifted("b")], []),
+    ],
+    ids=["all are there", "the replacement boots", "the replacement is not there"],
+)
+def test_the_next_node_is_deleted_first_only_when_the_one_before_is_back(
+    nodes: list[Node], expected: list[tuple[str, str]]
+) -> None:
+    static = pool(replicas=3, limits={"nodes": "3"}, policy=budgets("1"))
+    given = cluster(*nodes, only_claim("d", deleting=True), pools=[static], settings=MAY)
+
+    assert decisions(given) == expected
+
+
+def test_a_limit_below_the_number_of_replicas_leaves_nothing_missing() -> None:
+    static = pool(replicas=9, limits={"nodes": "1"}, policy=budgets("1"))
+
+    assert decisions(cluster(drifted("a"), pools=[static], settings=MAY)) == [
+        ("a", "terminate-first")
+    ]
 
 
 def test_nodes_are_not_deleted_first_beside_one_that_can_be_replaced() -> None:

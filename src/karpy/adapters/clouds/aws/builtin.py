@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Final
 
 from karpy.codec.aws.families import FamilyTable, read_table, region_of, region_of_zone
-from karpy.model.ec2types import Region
+from karpy.model.ec2 import Region
 
 DEFAULT_REGION: Final = "us-east-1"
 _REGIONS_KEPT: Final = 4

@@ -13,10 +13,9 @@ from karpy.adapters.clouds.aws.reservations import Reservations
 from karpy.codec.aws.nodeclasses import read_node_class
 from karpy.codec.crds import read_pool
 from karpy.codec.fields import Fields, JsonObject
-from karpy.core.aws.instancesettings import settings_of, zones_of
-from karpy.model.ec2 import PlacementGroup
+from karpy.core.aws.instancetypes import settings_of, zones_of
+from karpy.model.ec2 import InstanceSettings, PlacementGroup
 from karpy.model.ec2nodeclass import Ec2NodeClass
-from karpy.model.ec2types import InstanceSettings
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_POOL, Kind
 from karpy.model.pools import NodePool
 from karpy.model.requirements import Requirements, collect, from_labels, merge

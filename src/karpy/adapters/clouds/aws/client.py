@@ -30,8 +30,8 @@ from karpy import __version__
 from karpy.adapters.clouds.aws.calls import JsonObject
 from karpy.adapters.clouds.aws.decoding import OffLoopParsers
 from karpy.adapters.clouds.aws.requests import Answered, OnAnswer, OnTry, RequestWatch, Tried
-from karpy.core.aws.permissions import refusal_hint
-from karpy.core.aws.regions import pricing_region, zone_region
+from karpy.core.aws.offerings import pricing_region, zone_region
+from karpy.core.aws.refusals import refusal_hint
 from karpy.errors import AwsRefused, CloudUnavailable, KarpyError, OptionInvalid
 
 _REGION_VARIABLES: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")

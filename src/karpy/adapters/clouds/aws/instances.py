@@ -10,8 +10,7 @@ from karpy.codec.aws.answers import Launched
 from karpy.core.aws.drift import NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION
 from karpy.core.aws.launchtemplates import EFA
 from karpy.core.aws.tags import NODE_CLAIM
-from karpy.model.ec2 import Instance
-from karpy.model.ec2labels import (
+from karpy.model.ec2 import (
     CAPACITY_RESERVATION_ID,
     CAPACITY_RESERVATION_INTERRUPTIBLE,
     CAPACITY_RESERVATION_TYPE,
@@ -19,6 +18,7 @@ from karpy.model.ec2labels import (
     PLACEMENT_GROUP_ID,
     PLACEMENT_GROUP_PARTITION,
     ZONE_ID,
+    Instance,
 )
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.instances import InstanceType, Offering

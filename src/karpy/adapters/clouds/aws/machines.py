@@ -16,7 +16,7 @@ from karpy.core.aws.launchtemplates import LaunchTemplate
 from karpy.core.aws.refusals import DRY_RUN, is_not_found
 from karpy.core.aws.tags import NODE_CLASS, NODE_POOL, OWNED, cluster_tag, written
 from karpy.core.lifecycle.changes import Count
-from karpy.errors import AwsRefused, CloudError, MachineNotFound
+from karpy.errors import AwsRefused, CloudError, CloudUnavailable, MachineNotFound
 from karpy.model.ec2 import FleetError, Instance
 
 _FLEET: Final = Window(0.035, 1.0, 1000)
@@ -61,6 +61,8 @@ class Machines:
         self._ends: Batcher[str, str, bool] = Batcher(self._terminate, _TERMINATE, ends)
         self._known: dict[str, Instance] = {}
         """Machines as EC2 described them last."""
+        self.find_shifted: Callable[[], frozenset[str]] = frozenset
+        """Names the zones that traffic is shifted away from: what EC2 says of them may be old."""
 
     @property
     def fleet_calls(self) -> int:
@@ -105,6 +107,18 @@ class Machines:
         """Return a machine as EC2 described it last; None if it never did."""
         return self._known.get(id_)
 
+    def is_shifted(self, id_: str) -> bool:
+        """Say whether a machine is in a zone that traffic is shifted away from."""
+        known = self._known.get(id_)
+        return known is not None and known.zone in self.find_shifted()
+
+    def check_zone(self, id_: str, call: str) -> None:
+        """Raise CloudUnavailable if a machine is in a zone that traffic is shifted away from."""
+        if self.is_shifted(id_):
+            problem = f"traffic is shifted away from zone `{self._known[id_].zone}`"
+            hint = "wait for the end of the zonal shift"
+            raise CloudUnavailable(call=call, problem=problem, hint=hint)
+
     async def find(self, id_: str, *, is_fresh: bool = False) -> Instance:
         """Return a machine; raise MachineNotFound."""
         known = None if is_fresh else self._known.get(id_)
@@ -127,7 +141,9 @@ class Machines:
         read = (read_instance(each, reserves=self._reserves) for each in answers)
         # A machine without a tag is released: it is never terminated, whatever the filters let by.
         found = [each for each in read if {NODE_POOL, NODE_CLASS} <= each.tags.keys()]
-        self._known = {each.id: each for each in found}
+        shifted = self.find_shifted()
+        kept = {id_: each for id_, each in self._known.items() if each.zone in shifted}
+        self._known = kept | {each.id: each for each in found}
         return found
 
     async def terminate(self, id_: str) -> None:
@@ -135,7 +151,8 @@ class Machines:
         found = await self.find(id_, is_fresh=True)
         if found.tags.get(cluster_tag(self._cluster)) != OWNED:
             # Differs: an instance that lacks the tag of the cluster: Karpenter asks for its end,
-            # which its policy forbids; Karpy releases it, because who removes the tag keeps it.
+            # which its policy forbids; Karpy releases it, because a user who removes the tag
+            # keeps it.
             self._known.pop(id_, None)
             raise MachineNotFound(provider_id=id_)
         if not found.is_ending:
@@ -143,6 +160,7 @@ class Machines:
 
     async def tag(self, id_: str, tags: Mapping[str, str]) -> None:
         """Write tags on a machine; raise MachineNotFound."""
+        self.check_zone(id_, "ec2:CreateTags")
         try:
             await self._calls.create_tags(Resources=[id_], Tags=written(tags))
         except AwsRefused as error:
@@ -227,7 +245,7 @@ async def _tried(call: Awaitable[object]) -> AwsRefused | None:
 
 
 def _shared_out(answer: FleetAnswer, callers: int) -> list[Fleet]:
-    """Give each caller one machine; those for whom there is none get the errors."""
+    """Give each caller one machine; callers without one get the errors."""
     errors = answer.errors or (FleetError("", "too few instances returned"),)
     launched = list(answer.launched[:callers])
     # Errors of a launch that succeeded say what is sold out, all the same.

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,14 +12,18 @@ from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.codec.aws.answers import read_offerings, read_products, read_spot_prices
 from karpy.codec.aws.instancetypes import read_instance_types
 from karpy.errors import CloudError, CloudUnavailable
-from karpy.model.ec2types import Market, Region
+from karpy.model.ec2 import Market, Region
 from karpy.ports.clock import Clock
 
 PERIOD: Final = timedelta(hours=12)
+_FRESH: Final = timedelta(hours=1)
+"""What was asked for at the start needs not be asked for by the leader at once."""
 _TYPE_FILTERS: Final = (
     ("supported-virtualization-type", ["hvm"]),
     ("processor-info.supported-architecture", ["x86_64", "arm64"]),
 )
+_TYPES: Final = "types"
+_PRICES: Final = "prices"
 _SHARED: Final = {"tenancy": "Shared", "productFamily": "Compute Instance"}
 _METAL: Final = {"tenancy": "Dedicated", "productFamily": "Compute Instance (bare metal)"}
 _SPOT_PRODUCTS: Final = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"]
@@ -47,6 +51,8 @@ class Marketplace:
         self._on_trouble = on_trouble
         self._asks_prices = asks_prices
         self._region = Region(calls.region, (), Market({}, on_demand=dict(known_prices or {})))
+        self._asked: dict[str, datetime] = {}
+        """When types and prices were asked for last."""
         self.find_shifted: Callable[[], frozenset[str]] = frozenset
         """Names the zones that traffic is shifted away from, as far as node classes know them."""
 
@@ -83,20 +89,26 @@ class Marketplace:
             raise CloudUnavailable(call="ec2:DescribeInstanceTypes", problem=problem)
         market = replace(self._region.market, zones=zones)
         self._region = replace(self._region, types=infos, market=market)
+        self._asked[_TYPES] = self._clock.now()
 
     async def refresh_prices(self) -> None:
         """Ask for prices; those that cannot be had stay as they were last."""
         await asyncio.gather(self._refresh_spot(), self._refresh_on_demand())
+        self._asked[_PRICES] = self._clock.now()
 
-    async def run(self) -> None:
-        """Refresh everything now and then, until cancelled."""
-        while True:
-            await asyncio.sleep(PERIOD.total_seconds())
-            try:
-                await self.refresh_types()
-            except CloudError as error:
-                self._on_trouble("refresh instance types", error)
+    async def renew_types(self) -> None:
+        """Ask for instance types unless they are recent; raise CloudError."""
+        if self._is_old(_TYPES):
+            await self.refresh_types()
+
+    async def renew_prices(self) -> None:
+        """Ask for prices unless they are recent."""
+        if self._is_old(_PRICES):
             await self.refresh_prices()
+
+    def _is_old(self, what: str) -> bool:
+        asked = self._asked.get(what)
+        return asked is None or self._clock.now() - asked > _FRESH
 
     async def _refresh_spot(self) -> None:
         try:
@@ -107,9 +119,13 @@ class Marketplace:
             self._on_trouble("refresh spot prices", error)
             return
         prices = await asyncio.to_thread(read_spot_prices, history)
-        if prices:
-            market = replace(self._region.market, spot=prices)
-            self._region = replace(self._region, market=market)
+        if not prices:
+            problem = "it lists no spot prices"
+            trouble = CloudUnavailable(call="ec2:DescribeSpotPriceHistory", problem=problem)
+            self._on_trouble("refresh spot prices", trouble)
+            return
+        market = replace(self._region.market, spot=prices)
+        self._region = replace(self._region, market=market)
 
     async def _refresh_on_demand(self) -> None:
         # Parity: on-demand prices in GovCloud or an isolated VPC: as Karpenter, Karpy does not ask
@@ -123,10 +139,15 @@ class Marketplace:
             return
         currency = "CNY" if self._calls.partition == "aws-cn" else "USD"
         found = read_products(metal, currency) | read_products(shared, currency)
-        if found:
-            known = {**self._region.market.on_demand, **found}
-            market = replace(self._region.market, on_demand=known)
-            self._region = replace(self._region, market=market)
+        # Differs: a list of prices without metal sizes, or without all others: Karpenter takes none
+        # of its prices over; Karpy takes those that are listed.
+        if not found:
+            trouble = CloudUnavailable(call="pricing:GetProducts", problem="it lists no prices")
+            self._on_trouble("refresh on-demand prices", trouble)
+            return
+        known = {**self._region.market.on_demand, **found}
+        market = replace(self._region.market, on_demand=known)
+        self._region = replace(self._region, market=market)
 
     async def _products(self, kind: Mapping[str, str]) -> list[dict[str, object]]:
         wanted = {

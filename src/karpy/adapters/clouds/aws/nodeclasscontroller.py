@@ -14,32 +14,42 @@ from karpy.adapters.clouds.aws.cluster import ClusterWatch
 from karpy.adapters.clouds.aws.finders import Finders
 from karpy.adapters.clouds.aws.profiles import Profiles
 from karpy.adapters.clouds.aws.provider import AwsProvider
+from karpy.adapters.clouds.aws.reports import OnFailure, Working
 from karpy.adapters.clouds.aws.settings import AwsSettings
 from karpy.adapters.clouds.aws.templates import Templates
 from karpy.barriers import Barrier
 from karpy.codec.aws.nodeclasses import status_writes
 from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.records import claim_writes, read_claim_record
-from karpy.core.aws.hash import hash_node_class
+from karpy.core.aws.drift import hash_node_class
 from karpy.core.aws.images import why_unsupported
 from karpy.core.aws.nodeclass import (
     FINALIZER,
+    GROUPS_READY,
+    IMAGES_READY,
+    PLACEMENT_READY,
+    PROFILE_READY,
+    RESERVATIONS_READY,
+    SUBNETS_READY,
+    VALIDATED,
     is_ready_to_validate,
     with_hash,
     with_images,
     with_placement_group,
+    with_problem,
     with_profile,
-    with_profile_problem,
     with_reservations,
     with_security_groups,
     with_subnets,
     with_validation,
     with_validation_waiting,
 )
-from karpy.core.aws.refusals import profile_problem
+from karpy.core.aws.refusals import is_forbidden, profile_problem
 from karpy.core.aws.tags import restricted_tags
-from karpy.core.aws.userdata.families import AL2023, family_name
+from karpy.core.aws.userdata import AL2023, family_name
 from karpy.errors import AwsRefused, CloudError, ClusterError, Conflict, KarpyError, NotFound
+from karpy.model.backoff import Backoff
+from karpy.model.ec2 import CapacityReservation
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_CLAIM
 from karpy.model.notices import Notice, Subject
@@ -47,15 +57,15 @@ from karpy.model.records import ClaimRecord
 from karpy.ports.clock import Clock
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Objects, Patch, PatchType
+from karpy.ports.observers import Observer
 
 T = TypeVar("T")
 
 PERIOD: Final = timedelta(minutes=1)
+_FIRST_PAUSE: Final = 0.1
+"""Seconds until a node class is looked at again that could not be worked on; longer each time."""
 _VALID_FOR: Final = timedelta(minutes=30)
 _WAITING_SHOWN: Final = 5
-
-OnFailure = Callable[[str, KarpyError], None]
-"""Hears which node class could not be worked on, and why; it is tried again."""
 
 
 class Workplace(Struct, frozen=True):
@@ -76,9 +86,12 @@ class Workplace(Struct, frozen=True):
 class NodeClassController:
     """Observe, decide, apply. What a node class says of itself is decided in core.aws."""
 
-    def __init__(self, workplace: Workplace, on_failure: OnFailure = lambda *_: None) -> None:
+    def __init__(self, workplace: Workplace, on_failure: OnFailure, observer: Observer) -> None:
         self._at = workplace
         self._on_failure = on_failure
+        self._observer = observer
+        self._backoffs: dict[str, Backoff] = {}
+        """Of the node classes that could not be worked on the last time."""
         self._recent: dict[tuple[str, str], tuple[object, datetime, Any]] = {}
         """What was found for a step of a node class: for what, when, and the finding."""
         self._validated: dict[str, tuple[bytes, datetime, tuple[str, str]]] = {}
@@ -87,11 +100,12 @@ class NodeClassController:
     async def run(self) -> None:
         """Keep all node classes up, until cancelled."""
         await self._at.book.wait_until_synced()
+        self._observer.employ(1)
         while True:
             seen, names = self._at.book.changes, sorted(self._at.book.classes)
             self._forget_others(names)
-            await asyncio.gather(*map(self._guarded, names))
-            await self._at.book.wait_for_change(seen, PERIOD)
+            pauses = await asyncio.gather(*map(self._guarded, names))
+            await self._at.book.wait_for_change(seen, min(pauses, default=PERIOD))
 
     async def reconcile(self, name: str) -> None:
         """Bring one node class up to date."""
@@ -104,15 +118,22 @@ class NodeClassController:
             await self._keep_up(await self._held(found))
 
     def _forget_others(self, names: list[str]) -> None:
-        for each in self._validated.keys() - set(names):
-            del self._validated[each]
+        for known in (self._validated, self._backoffs):
+            for each in known.keys() - set(names):
+                del known[each]
         for step in [each for each in self._recent if each[0] not in names]:
             del self._recent[step]
 
-    async def _guarded(self, name: str) -> None:
-        with Barrier(lambda error: self._on_failure(name, error)), suppress(Conflict):
-            # What another writer has changed comes by the watch, and is looked at again.
-            await self.reconcile(name)
+    async def _guarded(self, name: str) -> timedelta:
+        """Bring one node class up to date; return when to look at it again at the latest."""
+        backoff = self._backoffs.pop(name, None) or Backoff(_FIRST_PAUSE, PERIOD.total_seconds())
+        with Working(self._observer, name, self._on_failure):
+            with suppress(Conflict):
+                # What another writer has changed comes by the watch, and is looked at again.
+                await self.reconcile(name)
+            return PERIOD
+        self._backoffs[name] = backoff
+        return timedelta(seconds=backoff.next_pause())
 
     async def _held(self, node_class: Ec2NodeClass) -> Ec2NodeClass:
         """Write finalizer and hash on a node class."""
@@ -141,22 +162,33 @@ class NodeClassController:
     async def _keep_up(self, node_class: Ec2NodeClass) -> None:
         """Find everything that is selected, and write it with what follows."""
         after, troubles = node_class, list[KarpyError]()
-        reservations = (self._with_reservations,) if self._at.settings.reserves else ()
-        for step in (
-            self._with_images,
-            *reservations,
-            self._with_group,
-            self._with_subnets,
-            self._with_security_groups,
-            self._with_profile,
-            self._validate,
+        reserved = ((RESERVATIONS_READY, self._with_reservations),) * self._at.settings.reserves
+        for type_, step in (
+            (IMAGES_READY, self._with_images),
+            *reserved,
+            (PLACEMENT_READY, self._with_group),
+            (SUBNETS_READY, self._with_subnets),
+            (GROUPS_READY, self._with_security_groups),
+            (PROFILE_READY, self._with_profile),
+            (VALIDATED, self._validate),
         ):
+            failed: list[KarpyError] = []
             # One selector that cannot be asked about keeps none of the others from being written.
-            with Barrier(troubles.append):
+            with Barrier(failed.append):
                 after = await step(after)
+            for error in failed:
+                after = self._with_refusal(after, type_, error)
+            troubles += failed
         await self._write_status(node_class, after)
         if troubles:
             raise troubles[0]
+
+    def _with_refusal(self, known: Ec2NodeClass, type_: str, error: KarpyError) -> Ec2NodeClass:
+        """Say which permission lacks; what else goes wrong passes by itself."""
+        if not isinstance(error, AwsRefused) or not is_forbidden(error.aws_code):
+            return known
+        message = f"{error.call} is not allowed; {error.hint}"
+        return with_problem(known, type_, "Unauthorized", message, self._at.clock.now())
 
     async def _with_images(self, known: Ec2NodeClass) -> Ec2NodeClass:
         at, alias = self._at, known.spec.alias
@@ -170,12 +202,16 @@ class NodeClassController:
         found = await self._remembered(
             "images", known, version, refresh, lambda: at.finders.images(known.spec, version)
         )
-        return with_images(known, found, "", at.clock.now())
+        return with_images(known, found.chosen, "", at.clock.now(), found.unusable)
 
     async def _with_reservations(self, known: Ec2NodeClass) -> Ec2NodeClass:
-        find = self._at.finders.reservations
-        found = await self._remembered("reservations", known, "", PERIOD, lambda: find(known.spec))
-        self._at.book.reservations.sync(found)
+        async def find() -> list[CapacityReservation]:
+            found = await self._at.finders.reservations(known.spec)
+            # Launches count until EC2 is asked the next time.
+            self._at.book.reservations.sync(found)
+            return found
+
+        found = await self._remembered("reservations", known, "", PERIOD, find)
         return with_reservations(known, found, self._at.clock.now())
 
     async def _with_group(self, known: Ec2NodeClass) -> Ec2NodeClass:
@@ -183,7 +219,8 @@ class NodeClassController:
         try:
             found = await self._remembered("group", known, "", PERIOD, lambda: find(known.spec))
         except CloudError as error:
-            return with_placement_group(known, None, error.message, self._at.clock.now())
+            problem = f"{error.message}; {error.hint}"
+            return with_placement_group(known, None, problem, self._at.clock.now())
         self._at.book.groups[known.name] = found
         return with_placement_group(known, found, "", self._at.clock.now())
 
@@ -204,7 +241,8 @@ class NodeClassController:
         except AwsRefused as error:
             self._on_failure(known.name, error)
             reason = profile_problem(error.aws_code, error.aws_message)
-            return with_profile_problem(known, reason, error.message, at.clock.now())
+            message = f"{error.message}; {error.hint}"
+            return with_problem(known, PROFILE_READY, reason, message, at.clock.now())
         return with_profile(known, profile, at.clock.now())
 
     async def _remembered(
@@ -230,6 +268,8 @@ class NodeClassController:
         if family_name(node_class.spec) == AL2023 and not at.cluster.facts.cidr:
             reason = "ClusterCIDRResolutionFailed"
             message = "the range of addresses of Services is not known"
+            if at.cluster.trouble is not None:
+                message += f": {at.cluster.trouble.message}; {at.cluster.trouble.hint}"
             return with_validation(node_class, reason, message, now)
         if not is_ready_to_validate(node_class):
             return with_validation_waiting(node_class, now)

@@ -5,9 +5,18 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from karpy.adapters.clouds.aws.calls import AwsCalls, JsonObject
-from karpy.core.aws.profiles import profile_name, profile_path, profile_tags, role_name
+from karpy.codec.aws.answers import read_tags
 from karpy.core.aws.refusals import ALREADY_EXISTS, is_not_found, is_role_missing
-from karpy.core.aws.tags import written
+from karpy.core.aws.tags import (
+    cluster_tag,
+    is_profile_name,
+    legacy_name,
+    profile_name,
+    profile_path,
+    profile_tags,
+    role_name,
+    written,
+)
 from karpy.errors import AwsRefused
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.ports.clock import Clock
@@ -67,6 +76,10 @@ class Profiles:
         """Delete the profiles that were made for a node class."""
         for each in await self._under(node_class.meta.uid):
             await self._delete(each)
+        name = legacy_name(self._cluster, self._calls.region, node_class.name)
+        legacy = await self._find(name) if is_profile_name(name) else None
+        if legacy is not None and cluster_tag(self._cluster) in read_tags(legacy.get("Tags")):
+            await self._delete(legacy)
 
     async def collect(self, used: Collection[str]) -> None:
         """Delete the profiles of this cluster that nothing uses and that no class had lately."""
@@ -120,7 +133,7 @@ class Profiles:
             if is_not_found(error.aws_code):
                 return None
             raise
-        found: JsonObject = answer["InstanceProfile"]
+        found: JsonObject | None = answer.get("InstanceProfile")
         return found
 
     async def _delete(self, profile: JsonObject) -> None:

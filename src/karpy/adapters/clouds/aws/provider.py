@@ -1,8 +1,7 @@
 """CloudProvider on EC2."""
 
 import asyncio
-from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final, TypeAlias
 
@@ -20,6 +19,13 @@ from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.clouds.aws.subnets import Subnets
 from karpy.adapters.clouds.aws.templates import Templates
 from karpy.codec.aws.answers import Launched
+from karpy.core.aws.bootstrap import (
+    Bootstrap,
+    UserDataInvalid,
+    is_ipv6,
+    node_labels,
+    registration_taints,
+)
 from karpy.core.aws.catalog import CatalogMaker
 from karpy.core.aws.drift import (
     DriftUnknown,
@@ -34,24 +40,28 @@ from karpy.core.aws.fleet import (
     choose_tenancy,
     choose_types,
     fleet_request,
+    is_thin_fallback,
     only_options,
     overrides_everywhere,
     overrides_of,
     reservations_in,
+    trial_tenancy,
     wants_efa,
 )
 from karpy.core.aws.images import bottlerocket_version, image_for
 from karpy.core.aws.launchtemplates import (
     ENCLAVE,
+    USER_DATA_LARGE,
+    USER_DATA_MAX,
     Batch,
     LaunchTemplate,
     TemplateKind,
     launch_template,
     split_by_template,
     template_tags,
+    user_data_bytes,
 )
 from karpy.core.aws.nodeclass import validation_failure
-from karpy.core.aws.permissions import refusal_hint
 from karpy.core.aws.refusals import (
     SERVICE_LINKED_ROLE,
     SUBNET_FULL,
@@ -59,17 +69,12 @@ from karpy.core.aws.refusals import (
     is_sold_out,
     is_spread_full,
     launch_reason,
+    refusal_hint,
 )
 from karpy.core.aws.tags import Owner, machine_tags, restricted_tags
-from karpy.core.aws.userdata.bootstrap import (
-    Bootstrap,
-    UserDataInvalid,
-    is_ipv6,
-    node_labels,
-    registration_taints,
-)
-from karpy.core.aws.userdata.families import CUSTOM, family_of
-from karpy.core.lifecycle.changes import Count
+from karpy.core.aws.userdata import CUSTOM, family_of
+from karpy.core.lifecycle.changes import Count, Remark
+from karpy.core.nodepool.readiness import class_missing
 from karpy.errors import (
     AwsRefused,
     CloudError,
@@ -80,16 +85,15 @@ from karpy.errors import (
     RebootUnsupported,
 )
 from karpy.model.conditions import FALSE, READY, TRUE, UNKNOWN
-from karpy.model.ec2 import FleetError, Instance
-from karpy.model.ec2labels import PLACEMENT_GROUP_PARTITION
+from karpy.model.ec2 import PLACEMENT_GROUP_PARTITION, FleetError, Instance
 from karpy.model.ec2nodeclass import Ec2NodeClass, Kubelet
 from karpy.model.instances import PRICE_MAX, Catalog, InstanceType
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.labels import ON_DEMAND, RESERVED, SPOT
+from karpy.model.nodes import RepairPolicy
 from karpy.model.notices import Notice, Subject
 from karpy.model.recent import Recent
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.model.requirements import Requirements, why_disjoint
 from karpy.model.resources import PODS
 from karpy.model.verdicts import LaunchOption
@@ -106,7 +110,6 @@ REPAIR_POLICIES: Final = (
     RepairPolicy("ContainerRuntimeReady", FALSE, timedelta(minutes=30), ".*"),
 )
 """One of them applies to any reason, as node repair asks."""
-_TEMPLATE_PERIOD: Final = 20.0
 _TOKENS_MAX: Final = 10_000
 _LAUNCH_FAILURES: Final = "cloudprovider_instance_launch_failures_total"
 _TERMINATION_FAILURES: Final = "cloudprovider_instance_termination_failures_total"
@@ -150,22 +153,12 @@ class AwsProvider:
         self._made: Recent[tuple[Batch, list[TemplateKind]], list[LaunchTemplate]] = Recent()
         self._launching: dict[str, asyncio.Task[Machine]] = {}
         """By token."""
-        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Refresh types and prices, and delete launch templates that are not used."""
-        loop = asyncio.get_running_loop()
-        self._tasks = [
-            loop.create_task(self._parts.marketplace.run(), name="aws prices"),
-            loop.create_task(self._tidy_up(), name="aws launch templates"),
-        ]
+        """Begin nothing: controllers keep types, prices and launch templates up."""
 
     async def close(self) -> None:
-        """End what `start` began."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """End all calls under way."""
         await self._parts.machines.close()
 
     def catalog(self) -> Catalog:
@@ -188,10 +181,7 @@ class AwsProvider:
         """Ask for the end of a machine; raise MachineNotFound once it is gone."""
         machines, id_ = self._parts.machines, machine_id(provider_id)
         known = machines.known(id_)
-        if known is not None and known.zone in self._parts.marketplace.shifted_zones:
-            problem = f"traffic is shifted away from zone `{known.zone}`"
-            hint = "wait for the end of the zonal shift"
-            raise CloudUnavailable(call="ec2:TerminateInstances", problem=problem, hint=hint)
+        machines.check_zone(id_, "ec2:TerminateInstances")
         try:
             await machines.terminate(id_)
         except MachineNotFound:
@@ -206,13 +196,26 @@ class AwsProvider:
     async def machine(self, provider_id: str) -> Machine:
         """Return one machine; raise MachineNotFound if it is gone."""
         machines, id_ = self._parts.machines, machine_id(provider_id)
-        known, shifted = machines.known(id_), self._parts.marketplace.shifted_zones
-        is_fresh = known is None or known.zone not in shifted
-        return seen_machine(await machines.find(id_, is_fresh=is_fresh))
+        return seen_machine(await machines.find(id_, is_fresh=not machines.is_shifted(id_)))
 
     async def machines(self) -> Sequence[Machine]:
-        """List the machines that carry this cluster's tags."""
-        return [seen_machine(each) for each in await self._parts.machines.list()]
+        """
+        List the machines that carry this cluster's tags.
+
+        A machine is tagged with its claim once it has a node. Until then this process knows it.
+        """
+        found = map(seen_machine, await self._parts.machines.list())
+        claims = {each.provider_id: each.claim for each in self._launched()}
+        return [
+            each if each.claim else replace(each, claim=claims.get(each.provider_id, ""))
+            for each in found
+        ]
+
+    def _launched(self) -> Iterator[Machine]:
+        """Give the machines that this process has launched."""
+        for task in self._launching.values():
+            if task.done() and not task.cancelled() and task.exception() is None:
+                yield task.result()
 
     async def drift(self, claim: ClaimRecord) -> str:
         """Return the reason why a claim's machine differs from its node class; empty if not."""
@@ -310,7 +313,8 @@ class AwsProvider:
         pools = self._parts.classes.requirements_of(node_class.name)
         meant = [each for each in usable if _suits_any(each, pools)] or usable
         smallest = min(meant, key=lambda each: (each.offerings[0].price or PRICE_MAX, each.name))
-        spec = LaunchSpec("", "", "", node_class.name, ())
+        tenancy = trial_tenancy(pools)
+        spec = LaunchSpec("", "", "", node_class.name, (), requirements=tenancy)
         return _Launch(spec, node_class, Wanted({}), [smallest], ON_DEMAND)
 
     def _forget_failed(self, token: str) -> None:
@@ -322,14 +326,6 @@ class AwsProvider:
         while len(self._launching) > _TOKENS_MAX and next(iter(self._launching.values())).done():
             del self._launching[next(iter(self._launching))]
 
-    async def _tidy_up(self) -> None:
-        while True:
-            await asyncio.sleep(_TEMPLATE_PERIOD)
-            try:
-                await self._parts.templates.delete_unused()
-            except CloudError as error:
-                self._reports.trouble("delete launch templates", error)
-
     # --- one launch -------------------------------------------------------------------------------
 
     async def _launch(self, spec: LaunchSpec) -> Machine:
@@ -340,6 +336,9 @@ class AwsProvider:
         if not types:
             raise NoCapacity(claim=spec.claim, options=len(spec.options))
         capacity_type = choose_capacity_type(types, spec.requirements)
+        if is_thin_fallback(types, capacity_type, spec.requirements):
+            fields = {"NodeClaim": spec.claim, "instance-types": str(len(types))}
+            self._reports.remark(Remark("launching on-demand with few instance types", fields))
         try:
             return await self._start(_Launch(spec, node_class, wanted, types, capacity_type))
         except AwsRefused as error:
@@ -367,6 +366,8 @@ class AwsProvider:
         name = f"ec2nodeclass/{spec.node_class}"
         found = self._parts.classes.find(spec.node_class)
         if found is None or found.meta.is_deleting:
+            subject = Subject(NODE_CLAIM, spec.claim, uid=spec.token)
+            self._reports.tell(class_missing(subject, spec.node_class))
             raise NodeClassNotReady(name=name, problem="it does not exist, or is being deleted")
         ready = found.status.conditions.get(READY)
         if ready is None or ready.status == UNKNOWN:
@@ -442,17 +443,27 @@ class AwsProvider:
         machines = self._template_machines(launch)
         try:
             made = self._made.answer(
-                (machines, kinds), lambda: [launch_template(machines, each) for each in kinds]
+                (machines, kinds),
+                lambda: [self._template(machines, each) for each in kinds],
             )
         except UserDataInvalid as error:
             name = f"ec2nodeclass/{launch.node_class.name}"
             raise NodeClassNotReady(name=name, problem=f"userData: {error}") from error
         tags = template_tags(machines)
         for each in made:
-            size = len(b64decode(each.data["UserData"]))
-            labels = {"nodeclass": launch.node_class.name}
+            labels, size = {"nodeclass": launch.node_class.name}, user_data_bytes(each)
             self._reports.count(Count(_USER_DATA_BYTES, labels, float(size)))
             await self._parts.templates.ensure(each, tags)
+        return made
+
+    def _template(self, machines: Batch, kind: TemplateKind) -> LaunchTemplate:
+        """Return a template; one with very long user data is reported."""
+        made = launch_template(machines, kind)
+        size = user_data_bytes(made)
+        if size >= USER_DATA_LARGE:
+            name = machines.node_class.name
+            fields = {"EC2NodeClass": name, "bytes": str(size), "limit": str(USER_DATA_MAX)}
+            self._reports.remark(Remark("user data takes 90 % of the limit or more", fields))
         return made
 
     def _template_machines(self, launch: "_Launch") -> Batch:

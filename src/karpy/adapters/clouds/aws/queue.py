@@ -64,7 +64,9 @@ class Announcements:
         self._on_count = (reports or Reports()).count
         self._waiting: asyncio.Queue[MachineEvent] = asyncio.Queue(_WAITING_MAX)
         self._told: set[tuple[str, MachineFate]] = set()
-        """Failed status checks that were announced, until they succeed again."""
+        """Failed status checks that were counted, until they succeed again."""
+        self._handled: set[tuple[str, MachineFate]] = set()
+        """Those of them that were acted on; the others are announced again."""
 
     async def machine_events(self) -> AsyncIterator[MachineEvent]:
         """Give what AWS announces, until cancelled."""
@@ -81,9 +83,11 @@ class Announcements:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def acknowledge(self, event: MachineEvent) -> None:
-        """Delete the message of an event."""
+        """Delete the message of an event, or take a failed status check for acted on."""
         if event.token:
             await self._delete(event.token)
+        else:
+            self._handled |= {(each, event.fate) for each in event.machines}
 
     async def _receive(self) -> None:
         while True:
@@ -190,10 +194,11 @@ class Announcements:
             for each in scans[2]
             if any(event.get("Code") in _EVENT_CODES for event in each.get("Events") or ())
         }
-        for id_, fate in sorted(failed - self._told, key=lambda each: (each[0], each[1].value)):
+        for _, fate in failed - self._told:
             self._on_count(Count(_UNHEALTHY, {"category": fate.value}))
+        self._told, self._handled = failed, self._handled & failed
+        for id_, fate in sorted(failed - self._handled, key=lambda each: (each[0], each[1].value)):
             await self._waiting.put(MachineEvent(fate, (id_,)))
-        self._told = failed
 
     async def _scan(self, name: str, values: list[str]) -> list[dict[str, Any]]:
         return await self._calls.describe_instance_status(

@@ -1,15 +1,48 @@
 """Where the provider reports what happens: logs, metrics and events."""
 
 from collections.abc import Callable
+from types import TracebackType
 
 from msgspec import Struct
 
-from karpy.core.lifecycle.changes import Count
+from karpy.barriers import Barrier
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import KarpyError
 from karpy.model.notices import Notice
+from karpy.ports.observers import Observer, ReconcileResult
 
 OnTrouble = Callable[[str, KarpyError], None]
 """Hears what could not be done, and why; it is tried again."""
+OnFailure = Callable[[str, KarpyError], None]
+"""Hears which object could not be worked on, and why; it is tried again."""
+
+
+class Working(Barrier):
+    """Works on an object and reports that; a failure ends the work on this one alone."""
+
+    def __init__(self, observer: Observer, key: str, on_failure: OnFailure) -> None:
+        super().__init__(self._fail)
+        self._observer = observer
+        self._key = key
+        self._on_failure = on_failure
+
+    def __enter__(self) -> None:
+        """Begin with the object."""
+        self._observer.take(self._key)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is None:
+            self._observer.finish(self._key, ReconcileResult.AGAIN)
+        return super().__exit__(kind, error, trace)
+
+    def _fail(self, error: KarpyError) -> None:
+        self._observer.finish(self._key, ReconcileResult.of(error))
+        self._on_failure(self._key, error)
 
 
 class Reports(Struct, frozen=True):
@@ -18,3 +51,4 @@ class Reports(Struct, frozen=True):
     trouble: OnTrouble = lambda *_: None
     count: Callable[[Count], None] = lambda _: None
     tell: Callable[[Notice], None] = lambda _: None
+    remark: Callable[[Remark], None] = lambda _: None

@@ -1,4 +1,4 @@
-"""What the operator of AWS is told about its cluster and account."""
+"""What flags and environment say to the AWS provider about its cluster and account."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.model.ec2types import Ec2Settings
+from karpy.model.ec2 import Ec2Settings
 
 
 class AwsSettings(Struct, frozen=True, kw_only=True):

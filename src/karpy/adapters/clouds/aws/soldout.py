@@ -13,7 +13,7 @@ UNAVAILABLE_FOR: Final = timedelta(minutes=3)
 
 
 class Lapsing(Generic[K]):
-    """A set whose members leave by themselves."""
+    """A set whose members expire."""
 
     def __init__(self, clock: Clock, lasting: timedelta = UNAVAILABLE_FOR) -> None:
         self._clock = clock

@@ -74,11 +74,15 @@ class Subnets:
             stale = [each for each in ids if now - self._asked.get(each, now - FRESH) >= FRESH]
             if not stale:
                 return
-            answers = await self._calls.describe_subnets(SubnetIds=stale)
-            for each in map(read_subnet, answers):
-                self._known[each.id] = each
-                self._asked[each.id] = now
-                self._taken.pop(each.id, None)
+            # By a filter: one that was just deleted does not hide the others.
+            filters = [{"Name": "subnet-id", "Values": stale}]
+            answers = await self._calls.describe_subnets(Filters=filters)
+            found = {each.id: each for each in map(read_subnet, answers)}
+            for id_ in stale:
+                self._known.pop(id_, None)
+                self._taken.pop(id_, None)
+                self._asked[id_] = now
+            self._known |= found
 
     def _free(self, subnet: Subnet) -> int:
         return subnet.free_addresses - self._taken.get(subnet.id, 0)

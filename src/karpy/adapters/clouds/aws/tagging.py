@@ -1,17 +1,16 @@
 """The controller `nodeclaim.tagging`: machines carry the names of their node and NodeClaim."""
 
 import asyncio
-from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from karpy.adapters.clouds.aws.machines import Machines
-from karpy.barriers import Barrier
+from karpy.adapters.clouds.aws.reports import OnFailure, Working
 from karpy.core.aws.tags import CLUSTER_NAME, NAME, NODE_CLAIM
-from karpy.errors import KarpyError, MachineNotFound
+from karpy.errors import MachineNotFound
 from karpy.model.kinds import NODE_CLAIM as NODE_CLAIM_KIND
 from karpy.model.records import ClaimRecord
 from karpy.ports.objects import Objects, Patch, PatchType
+from karpy.ports.observers import Observer
 from karpy.ports.records import Records
 
 TAGGED: Final = "karpenter.k8s.aws/tagged"
@@ -20,8 +19,6 @@ _PERIOD: Final = 10.0
 _PAUSE: Final = 1.0
 """EC2 takes one CreateTags a second from each account without complaint."""
 _YES: Final = "true"
-
-OnFailure = Callable[[str, KarpyError], None]
 
 
 class TaggingController:
@@ -33,21 +30,24 @@ class TaggingController:
         objects: Objects,
         machines: Machines,
         cluster: str,
-        on_failure: OnFailure = lambda *_: None,
+        on_failure: OnFailure,
+        observer: Observer,
     ) -> None:
         self._records = records
         self._objects = objects
         self._machines = machines
         self._cluster = cluster
         self._on_failure = on_failure
+        self._observer = observer
 
     async def run(self) -> None:
         """Tag machines, until cancelled."""
+        self._observer.employ(1)
         while True:
             for kept in list(self._records.claims.all()):
                 claim = kept.record
                 if is_untagged(claim):
-                    with Barrier(partial(self._on_failure, claim.name)):
+                    with Working(self._observer, claim.name, self._on_failure):
                         await self.tag(claim)
                     await asyncio.sleep(_PAUSE)
             await asyncio.sleep(_PERIOD)

@@ -5,9 +5,8 @@ from typing import Final
 
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.classes import NodeClassBook
-from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.reports import Reports
-from karpy.core.aws.zonalshift import is_concerned, read_shifts
+from karpy.core.aws.offerings import is_concerned, read_shifts
 from karpy.model.kinds import NODE_POOL
 from karpy.model.notices import Notice, Subject
 from karpy.ports.clock import Clock
@@ -23,7 +22,6 @@ class ZonalShiftController:
         calls: AwsCalls,
         clock: Clock,
         book: NodeClassBook,
-        marketplace: Marketplace,
         cluster_arn: str,
         reports: Reports,
     ) -> None:
@@ -34,18 +32,19 @@ class ZonalShiftController:
         self._reports = reports
         self._told: frozenset[str] = frozenset()
         """IDs of the zones that NodePools were told about."""
-        marketplace.find_shifted = self._shifted
 
     async def look(self) -> None:
         """Look for shifts once; raise CloudError."""
         answer = await self._calls.get_managed_resource(resourceIdentifier=self._arn)
+        # Differs: one of several zonal shifts that is over: Karpenter launches in its zone again
+        # once all of them are; Karpy does at once.
         shifted = read_shifts(answer, self._clock.now())
         names = self._book.zone_names()
         self._tell(shifted - self._told, names, is_active=True)
         self._tell(self._told - shifted, names, is_active=False)
         self._told = shifted
 
-    def _shifted(self) -> frozenset[str]:
+    def zones(self) -> frozenset[str]:
         """Name the zones: a node class may find their subnets only after a shift was seen."""
         if not self._told:
             return self._told

@@ -31,8 +31,8 @@ from karpy.errors import (
 from karpy.model.backoff import Backoff
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Objects, Patch, PatchType
@@ -73,7 +73,7 @@ class KwokProvider:
         self._classes: dict[str, tuple[datetime, NodeClass]] = {}
         """Node classes by name, and when each was looked at."""
         self._asking = asyncio.Lock()
-        """Held by who asks for a node class: others wait for the answer rather than ask as well."""
+        """Held while a node class is read: other readers wait for the answer."""
         self._arrivals = Arrivals(objects, on_trouble)
         self._healing: asyncio.Task[None] | None = None
         self._inherited: frozenset[str] | None = None

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from karpy.model.repairs import RepairAction, RepairPolicy
+from karpy.model.nodes import RepairAction, RepairPolicy
 
 UNHEALTHY: Final = "KWOKUnhealthy"
 """A condition for tests: true on a node that must be replaced."""

@@ -1,5 +1,6 @@
-"""What is to be set up, and the facts about AWS that every format shares."""
+"""What is to be set up, under which names, and the facts about AWS that every format shares."""
 
+import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, TypeAlias
@@ -48,10 +49,22 @@ PARTITIONS: Final[Mapping[str, str]] = {
     "aws-us-gov": "amazonaws.com",
 }
 """The partitions of AWS and what their names of services end with."""
-
-
 _ROLE_NAME_MAX: Final = 64
 _QUEUE_NAME_MAX: Final = 80
+_FORMS: Final = {
+    "cluster": (re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}", re.ASCII), "the name of the cluster"),
+    "namespace": (re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII), "a namespace"),
+    "service_account": (
+        re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII),
+        "the name of a ServiceAccount",
+    ),
+    "role": (re.compile(r"[0-9A-Za-z_+=,.@-]{1,64}", re.ASCII), "the name of a role"),
+    "queue_name": (re.compile(r"[0-9A-Za-z_-]{1,80}", re.ASCII), "the name of a queue"),
+    "oidc": (
+        re.compile(r"([0-9A-Za-z.-]+(/[0-9A-Za-z_-]+)*)?", re.ASCII),
+        "an OIDC provider without https://",
+    ),
+}
 
 
 class Host(Enum):
@@ -67,8 +80,8 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     cluster: str
     partition: str = "aws"
-    namespace: str = "karpy"
-    service_account: str = "karpy"
+    namespace: str = "karpenter"
+    service_account: str = "karpenter"
     node_role: str = ""
     """Empty takes KarpenterNodeRole-CLUSTER."""
     queue: str = ""
@@ -123,3 +136,12 @@ class Place(Struct, frozen=True):
         for field in self.__struct_fields__:
             text = text.replace("{" + field + "}", getattr(self, field))
         return text
+
+
+def find_misnomer(plan: Plan) -> tuple[str, str, str] | None:
+    """Return field, value and what it should be of the first name that cannot be; or None."""
+    for field, (form, meaning) in _FORMS.items():
+        value = getattr(plan, field)
+        if not form.fullmatch(value):
+            return field, value, meaning
+    return None

@@ -59,22 +59,22 @@ def document(statements: list[Statement]) -> dict[str, Any]:
 
 
 def node_trust() -> dict[str, Any]:
-    """Return who may be a node: EC2."""
+    """Return the trust policy of nodes: EC2 may assume the role."""
     return document([_trust("ec2.{suffix}", ["sts:AssumeRole"])])
 
 
 def pod_identity_trust() -> dict[str, Any]:
-    """Return who may be the operator by Pod Identity."""
+    """Return the trust policy of the operator with Pod Identity."""
     return document([_trust(POD_IDENTITY, ["sts:AssumeRole", "sts:TagSession"])])
 
 
 def fargate_trust() -> dict[str, Any]:
-    """Return who may start the operator on Fargate."""
+    """Return the trust policy of the role that starts the operator on Fargate."""
     return document([_trust("eks-fargate-pods.amazonaws.com", ["sts:AssumeRole"])])
 
 
 def irsa_trust(plan: Plan, oidc: str) -> dict[str, Any]:
-    """Return who may be the operator by the OIDC provider of the cluster, written as `oidc`."""
+    """Return the trust policy of the operator with the OIDC provider of the cluster, `oidc`."""
     subject = f"system:serviceaccount:{plan.namespace}:{plan.service_account}"
     provider = "arn:{partition}:iam::{account}:oidc-provider/" + oidc
     return document(
@@ -92,7 +92,7 @@ def irsa_trust(plan: Plan, oidc: str) -> dict[str, Any]:
 
 
 def queue_policy(queue_arn: JsonValue) -> dict[str, Any]:
-    """Return who may put messages into the queue: AWS itself, encrypted on the way."""
+    """Return the policy of the queue: AWS itself puts messages in, encrypted on the way."""
     return document(
         [
             {

@@ -1,10 +1,11 @@
 """Replace nodes that differ from what their NodePool or node class asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
-from karpy.core.disruption.budgets import find_allowances
+from karpy.core.disruption.budgets import Allowance, find_allowances
 from karpy.core.disruption.candidates import (
     Candidate,
     DisruptionClass,
@@ -14,15 +15,19 @@ from karpy.core.disruption.candidates import (
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
-from karpy.core.disruption.terminatefirst import NO_RESERVED_CAPACITY, relocate_with_credit
+from karpy.core.disruption.relocations import relocate_with_others
+from karpy.core.disruption.terminatefirst import (
+    NO_RESERVED_CAPACITY,
+    relocate_with_credit,
+    with_missing,
+)
 from karpy.core.lifecycle.conditions import DRIFTED, changed
 from karpy.core.lifecycle.eviction import is_held
 from karpy.core.scheduling.whatif import Relocation
 from karpy.model.commands import Command, Replacement
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.settings import ReservedMode
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 _SHOWN_MAX: Final = 3
 
@@ -52,13 +57,13 @@ class Drift:
             return Proposal((), tuple(refusals), found.notices, (gauge,))
         allowances = find_allowances(evaluation, self.reason)
         command = None
-        for each in sorted(drifted, key=_oldest_first):
+        for each in sorted(drifted, key=partial(_oldest_first, put_off=evaluation.put_off)):
             if command is not None:
                 refusals.append(refuse(each, NodeReason.NOT_CONSIDERED, self.name))
             elif not allowances.by_pool[each.pool.name].remaining:
                 refusals.append(allowances.refusal_of(each, self.name))
             else:
-                decided = self._replace(each, evaluation)
+                decided = self._replace(each, allowances.by_pool[each.pool.name], evaluation)
                 if isinstance(decided, Command):
                     command = decided
                 else:
@@ -76,19 +81,21 @@ class Drift:
         del evaluation
         return Validation(command)
 
-    def _replace(self, candidate: Candidate, evaluation: Evaluation) -> Command | NodeRefusal:
+    def _replace(
+        self, candidate: Candidate, allowance: Allowance, evaluation: Evaluation
+    ) -> Command | NodeRefusal:
         moved = _movable(candidate, evaluation)
-        found = evaluation.what_if.ask(
-            {candidate.name},
-            moved=moved,
-            reserved_mode=ReservedMode.FALLBACK,
-            stops_early=False,
-        )
+        found = relocate_with_others(candidate, evaluation, moved)
+        if found.is_out_of_time:
+            return refuse(candidate, NodeReason.OUT_OF_TIME, self.name)
         if not found.homeless:
             return self._command(candidate, found, evaluation)
         if evaluation.snapshot.settings.terminate_first_drift:
             credited = relocate_with_credit(candidate, evaluation, moved)
             if credited is not None:
+                left = with_missing(allowance, candidate.pool, evaluation)
+                if not left.remaining:
+                    return refuse(candidate, NodeReason.BUDGET_SPENT, self.name, str(left))
                 return self._command(candidate, credited, evaluation, NO_RESERVED_CAPACITY)
         shown = "; ".join(found.homeless[:_SHOWN_MAX])
         pods = tuple(each.partition(": ")[0] for each in found.homeless)
@@ -112,9 +119,16 @@ class Drift:
         )
 
 
-def _oldest_first(candidate: Candidate) -> tuple[bool, datetime, str]:
-    """Put nodes without pods first, then those that drifted first; names decide ties."""
-    return bool(candidate.pods), changed(candidate.claim, DRIFTED), candidate.name
+def _oldest_first(
+    candidate: Candidate, put_off: Collection[str]
+) -> tuple[bool, bool, datetime, str]:
+    """
+    Put nodes without pods first, then those that drifted first; names decide ties.
+
+    Those that were put off, given by name, come before others.
+    """
+    is_late = candidate.name not in put_off
+    return is_late, bool(candidate.pods), changed(candidate.claim, DRIFTED), candidate.name
 
 
 def _movable(candidate: Candidate, evaluation: Evaluation) -> Sequence[Pod]:

@@ -14,12 +14,11 @@ from karpy.core.disruption.candidates import (
     refuse,
 )
 from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.method import Proposal, Validation, eligible_count
-from karpy.core.disruption.revalidation import still_there
+from karpy.core.disruption.method import Proposal, Validation, eligible_count, still_there
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE
 from karpy.model.commands import Command
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 _SHOWN_MAX: Final = 5
 

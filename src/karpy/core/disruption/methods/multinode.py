@@ -11,14 +11,15 @@ from karpy.core.disruption.consolidation import (
     Move,
     find_eligible,
     is_settled,
+    proposed_move,
+    validate_move,
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
-from karpy.core.disruption.moves import proposed_move, validate_move
 from karpy.core.lifecycle.changes import Count
-from karpy.core.scheduling.costly import is_heavy
+from karpy.core.scheduling.effort import is_heavy
 from karpy.model.commands import Command
-from karpy.model.refusals import NodeReason
+from karpy.model.verdicts import NodeReason
 
 _LEAST: Final = 2
 _PASSED_MAX: Final = 4

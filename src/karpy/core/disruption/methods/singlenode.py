@@ -1,6 +1,6 @@
 """Delete one node in use, or replace it by one that is cheaper."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from karpy.core.disruption.budgets import Allowances, find_allowances
 from karpy.core.disruption.candidates import Candidate, DisruptionClass, best_first, refuse
@@ -12,14 +12,15 @@ from karpy.core.disruption.consolidation import (
     Move,
     find_eligible,
     is_settled,
+    proposed_move,
+    validate_move,
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
-from karpy.core.disruption.moves import proposed_move, validate_move
 from karpy.core.lifecycle.changes import Count
-from karpy.core.scheduling.costly import is_heavy
+from karpy.core.scheduling.effort import is_heavy
 from karpy.model.commands import Command
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 
 class SingleNodeConsolidation:
@@ -40,7 +41,7 @@ class SingleNodeConsolidation:
             return Proposal((), eligible.refusals, eligible.notices, (gauge,), is_settled=settled)
         allowances = find_allowances(evaluation, self.reason)
         consolidation = Consolidation(evaluation, self.name, self.consolidation_type)
-        turns = iter(_in_turn(eligible.candidates))
+        turns = iter(_in_turn(eligible.candidates, evaluation.put_off))
         move, chosen, refused, counts = self._first(turns, consolidation, allowances)
         refused += [refuse(each, NodeReason.NOT_CONSIDERED, self.name) for each in turns]
         refusals = (*eligible.refusals, *refused)
@@ -91,13 +92,18 @@ class SingleNodeConsolidation:
         return Move(), (), refused, counts
 
 
-def _in_turn(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Take the best candidate of each NodePool, then the second of each; NodePools by name."""
+def _in_turn(candidates: Sequence[Candidate], put_off: Collection[str]) -> list[Candidate]:
+    """
+    Take the best candidate of each NodePool, then the second of each; NodePools by name.
+
+    Those that were put off, given by name, come first.
+    """
     places: dict[str, int] = {}
     turns = []
     for each in best_first(candidates):
         place = places[each.pool.name] = places.get(each.pool.name, 0) + 1
-        turns.append((is_heavy(each.pods), place, each.pool.name, each))
+        is_late = each.name not in put_off
+        turns.append((is_late, is_heavy(each.pods), place, each.pool.name, each))
     # Those whose pods take long come last: they cost none of the others its turn.
-    turns.sort(key=lambda turn: turn[:3])
+    turns.sort(key=lambda turn: turn[:4])
     return [turn[-1] for turn in turns]

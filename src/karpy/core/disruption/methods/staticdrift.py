@@ -19,12 +19,13 @@ from karpy.core.disruption.terminatefirst import (
     plan_static,
     reservation_of,
     why_shrinking,
+    with_missing,
 )
 from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.core.nodepool.staticcapacity import template_launch
 from karpy.model.commands import Command, Replacement
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 
 class StaticDrift:
@@ -90,12 +91,16 @@ class StaticDrift:
                 yield refuse(each, NodeReason.POOL_SHRINKING, self.name, shrinking)
             return
         plan = plan_static(pool, heads, evaluation, wanted=len(chosen), may=may)
+        if plan.terminates_first:
+            left = with_missing(allowances.by_pool[pool.name], pool, evaluation)
+            for each in chosen[left.remaining :]:
+                yield refuse(each, NodeReason.BUDGET_SPENT, self.name, str(left))
+            chosen = chosen[: left.remaining]
         yield from self._carry_out(plan, chosen, evaluation)
 
     def _carry_out(
         self, plan: StaticPlan, chosen: Sequence[Candidate], evaluation: Evaluation
     ) -> Iterator[Command | NodeRefusal]:
-        launch = template_launch(chosen[0].pool)
         for number, each in enumerate(chosen):
             first = plan.terminates_first
             if plan.is_full and not reservation_of(each, evaluation):
@@ -107,7 +112,7 @@ class StaticDrift:
                 self.name,
                 self.reason,
                 (as_command_node(each),),
-                (Replacement(launch),) if number < plan.slots else (),
+                (Replacement(template_launch(each.pool)),) if number < plan.slots else (),
                 terminates_first="" if number < plan.slots else first,
                 proposed=evaluation.now,
             )

@@ -1,1 +1,1 @@
-"""Packers: who chooses the node for a pod."""
+"""Packers: each chooses the node for a pod."""

@@ -1,13 +1,13 @@
 """Choose the node for each pod in Karpenter's order: first fit."""
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import TypeAlias
 
-from karpy.core.scheduling.bits import members
 from karpy.core.scheduling.effort import Effort
-from karpy.core.scheduling.limits import Limits
-from karpy.core.scheduling.packers.asks import Ask, Asks
-from karpy.core.scheduling.packers.fitting import Choice, Fitter
+from karpy.core.scheduling.instancetypes import members
+from karpy.core.scheduling.limits import Limits, Refused, Reservations
+from karpy.core.scheduling.packers.fitting import Ask, Asks, Choice, Fitter
 from karpy.core.scheduling.plannednodes import PlannedNodes
 from karpy.core.scheduling.podclasses import (
     FOR_GOOD,
@@ -18,7 +18,6 @@ from karpy.core.scheduling.podclasses import (
     Steps,
     Versioned,
 )
-from karpy.core.scheduling.reservations import Refused, Reservations
 from karpy.core.scheduling.signatures import Signatures
 from karpy.core.scheduling.templates import Template
 from karpy.core.scheduling.topologygroups import HostGroup, Kind
@@ -138,6 +137,8 @@ class Packer:
         self.effort = effort
         self.closed = 0
         """Nodes that the pod to be placed may not go to, as bits."""
+        self.preferred: Sequence[int] = ()
+        """Existing nodes that the pod to be placed goes to before others, the best one first."""
         self.ceiling: int | None = None
         """What a new node must cost less than, in micro-dollars per hour."""
         self.steps_down = 0
@@ -283,7 +284,13 @@ class Packer:
         return candidates
 
     def _place_on_existing(self, pod_class: PodClass, ask: Ask, nodes: int, pod: Pod) -> bool:
-        node = self.first_existing(pod_class, ask, nodes)
+        node = None
+        for each in self.preferred:
+            if node is None and nodes >> each & 1:
+                node = self.first_existing(pod_class, ask, 1 << each)
+                nodes ^= 1 << each
+        if node is None:
+            node = self.first_existing(pod_class, ask, nodes)
         if node is None:
             return False
         self.fitter.record(pod_class, node, pod)

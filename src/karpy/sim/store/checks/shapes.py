@@ -1,4 +1,4 @@
-"""Whether fields hold what their type says, so that nobody further in need ask again."""
+"""Whether fields hold what their type says: later checks rely on it."""
 
 import re
 from collections.abc import Mapping

@@ -110,7 +110,7 @@ def default_budget(obj: JsonObject) -> JsonObject:
 
 
 def begin_budget(obj: JsonObject) -> JsonObject:
-    """Give a new PodDisruptionBudget a status that allows nothing until somebody counted."""
+    """Give a new PodDisruptionBudget a status that allows nothing until its pods are counted."""
     return {
         **obj,
         "status": {

@@ -1,1 +1,0 @@
-"""What machines are started with, so that they join the cluster: one module an image family."""

@@ -1,0 +1,41 @@
+"""Where the pods of a node go that must be replaced, whatever that costs."""
+
+from collections.abc import Sequence
+
+from karpy.core.disruption.candidates import Candidate
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.scheduling.whatif import Relocation
+from karpy.model.pods import Pod
+from karpy.model.settings import ReservedMode
+
+
+def relocate_with_others(
+    candidate: Candidate, evaluation: Evaluation, moved: Sequence[Pod] | None = None
+) -> Relocation:
+    """
+    Find places for a candidate's pods, and for other pods whose room they would take.
+
+    Among these are virtual ones of CapacityBuffers. Where there is no place for all of them, only
+    the candidate's pods count: others hold no node.
+    """
+    found = _relocate(candidate, evaluation, moved, keeps_places=True)
+    if found.homeless and evaluation.problem.queue and not found.is_out_of_time:
+        return _relocate(candidate, evaluation, moved, keeps_places=False)
+    return found
+
+
+def _relocate(
+    candidate: Candidate,
+    evaluation: Evaluation,
+    moved: Sequence[Pod] | None,
+    *,
+    keeps_places: bool,
+) -> Relocation:
+    return evaluation.what_if.ask(
+        {candidate.name},
+        moved=moved,
+        reserved_mode=ReservedMode.FALLBACK,
+        stops_early=False,
+        keeps_places=keeps_places,
+        closed=evaluation.awaiting,
+    )
