@@ -271,7 +271,7 @@ class Market:
 
     @cached_property
     def pools_in_use(self) -> tuple[NodePool, ...]:
-        """Those of them that have something to sell."""
+        """The NodePools that may make nodes and have something to sell."""
         return tuple(pool for pool in self.pools_ready if self._sells(pool))
 
     def _sells(self, pool: NodePool) -> bool:
