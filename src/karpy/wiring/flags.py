@@ -421,8 +421,8 @@ FLAGS: Final = (
     _own(
         "nominate-pods",
         choice(PodNomination),
-        "Which pods get the name of the node that was made for them (`status.nominatedNodeName`):"
-        " the few that fit nowhere else or take the room of others, all but the smallest, or none.",
+        "Whether pods get the name of the node that was made for them (`status.nominatedNodeName`)"
+        " where pods of several sizes need several nodes.",
     ),
     _own(
         "profiling-port", PORT, "Where `/debug/pprof` is served if it is enabled; 0 takes any port."

@@ -130,7 +130,7 @@ class Pass:
     def _note_late(self, made: Proposal) -> None:
         late = [each.node for each in made.refusals if each.why is NodeReason.OUT_OF_TIME]
         # Where no question was answered at all, the first one had all the time there is.
-        self._late.update(late if self.evaluation.has_answered else late[1:])
+        self._late.update(late if self.evaluation.answered.difference(late) else late[1:])
 
     def _refusals(self) -> Iterator[NodeRefusal]:
         return (each for made in self._proposals.values() for each in made.refusals)

@@ -388,6 +388,7 @@ def _is_free_without(gone: Sequence[Pod], candidate: Candidate, evaluation: Eval
         new_nodes_max=1,
         reserved_mode=ReservedMode.FALLBACK,
         keeps_places=True,
+        is_crowded=True,
     )
     return not (found.homeless or found.needs_more_nodes)
 

@@ -81,7 +81,12 @@ _REFRESH: Final = duration(timedelta(minutes=1))
 FLAGS: Final[tuple[Flag, ...]] = (
     _flag("cluster-name", "cluster_name", TEXT, "The EKS cluster; required."),
     _flag("cluster-endpoint", "cluster_endpoint", TEXT, "Its API server. Empty has EKS asked."),
-    _flag("cluster-ca-bundle", "ca_bundle", TEXT, "Its authority, as base64. Empty asks EKS."),
+    _flag(
+        "cluster-ca-bundle",
+        "ca_bundle",
+        TEXT,
+        "Its authority, as base64. Empty takes that of the kubeconfig.",
+    ),
     _flag("isolated-vpc", "isolated_vpc", SWITCH, "Make no calls without an endpoint in the VPC."),
     _flag(
         "eks-control-plane",
@@ -521,7 +526,7 @@ async def _discovered(settings: AwsSettings, cluster: ClusterWatch, site: Site) 
         site.on_trouble("ask EKS for version and addresses of the cluster", trouble)
     return settings.filled(
         cluster_endpoint=cluster.facts.endpoint,
-        ca_bundle=cluster.facts.ca_bundle or site.authority,
+        ca_bundle=site.authority or cluster.facts.ca_bundle,
         dns_address=await _dns_address(site),
     )
 

@@ -1,7 +1,7 @@
 """CloudProvider on EC2."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final, TypeAlias
 
@@ -199,8 +199,23 @@ class AwsProvider:
         return seen_machine(await machines.find(id_, is_fresh=not machines.is_shifted(id_)))
 
     async def machines(self) -> Sequence[Machine]:
-        """List the machines that carry this cluster's tags."""
-        return [seen_machine(each) for each in await self._parts.machines.list()]
+        """
+        List the machines that carry this cluster's tags.
+
+        A machine is tagged with its claim once it has a node. Until then this process knows it.
+        """
+        found = map(seen_machine, await self._parts.machines.list())
+        claims = {each.provider_id: each.claim for each in self._launched()}
+        return [
+            each if each.claim else replace(each, claim=claims.get(each.provider_id, ""))
+            for each in found
+        ]
+
+    def _launched(self) -> Iterator[Machine]:
+        """Give the machines that this process has launched."""
+        for task in self._launching.values():
+            if task.done() and not task.cancelled() and task.exception() is None:
+                yield task.result()
 
     async def drift(self, claim: ClaimRecord) -> str:
         """Return the reason why a claim's machine differs from its node class; empty if not."""
