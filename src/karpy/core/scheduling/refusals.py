@@ -120,6 +120,9 @@ class PoolConstraints:
                 f"{name}: {format_quantity(amount, name)} asked, "
                 f"{format_quantity(most, name)} is the most a type leaves"
             )
+            taken = self._template.least_overhead(self._template.mask).get(name, 0)
+            if most < amount <= most + taken:
+                detail += f", DaemonSets take {format_quantity(taken, name)}"
             yield TypeConstraint(Constraint.RESOURCE, detail, room.reaching(amount))
 
     def _ports_and_volumes(self) -> Iterator[TypeConstraint]:
