@@ -227,6 +227,21 @@ async def test_a_machine_that_cannot_be_written_down_for_minutes_is_kept_for_its
 
 
 @on_virtual_time
+async def test_machines_that_no_claim_names_are_ended_together() -> None:
+    async with aws_stage() as stage:
+        await settled(stage)
+        instance, kept = stage.ec2.alive()[0], len(stage.ec2.alive())
+        for each in range(40):
+            id_ = f"i-{each:017x}"
+            ours = [tag for tag in instance["Tags"] if tag["Key"] != "karpenter.sh/nodeclaim"]
+            stage.ec2.instances[id_] = {**instance, "InstanceId": id_, "Tags": ours}
+        asked = stage.tables.calls.get("TerminateInstances", 0)
+        await stage.until(lambda: len(stage.ec2.alive()) == kept, 300)
+
+        assert stage.tables.calls["TerminateInstances"] - asked <= 4
+
+
+@on_virtual_time
 async def test_everything_is_sold_out_for_a_while() -> None:
     async with aws_stage() as stage:
         stage.tables.market.sell_out()
