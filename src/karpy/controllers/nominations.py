@@ -32,6 +32,7 @@ LONGEST_SECONDS: Final = 10.0
 _OPENING_SECONDS: Final = 2.0
 _AT_ONCE: Final = 16
 """So many pods are patched at the same time."""
+
 PodsOf = Callable[[str], Iterable[Pod]]
 """Returns the pods that a NodeClaim was made for."""
 OnRemark = Callable[[Remark], None]
@@ -65,20 +66,13 @@ class NodeNominations:
 
 BINDING_TIME: Final = timedelta(seconds=10)
 """Within that kube-scheduler has tried every pod again after its node is ready."""
-
-
 STARTING_TIME: Final = timedelta(seconds=20)
 """A pod that does not run by then has reasons of its own."""
-
-
 _COUNTING_PERIOD: Final = timedelta(seconds=1)
-
-
 _BEFORE_RUNNING: Final = ("", "Pending")
 
-
 OnLost = Callable[[str], None]
-"""Is told the UID of a pod whose NodeClaim is gone: it needs another one."""
+"""Called with the UID of a pod whose NodeClaim is gone: it needs another one."""
 
 
 class ClaimNominations:

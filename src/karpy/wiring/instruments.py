@@ -43,22 +43,24 @@ from karpy.ports.notices import Notices
 from karpy.ports.observers import Observer
 from karpy.wiring.surface import Surface
 
-_UNCONSIDERED: Final = "karpy_nodes_unconsidered_time_seconds"
 T = TypeVar("T")
+
+_UNCONSIDERED: Final = "karpy_nodes_unconsidered_time_seconds"
 _DURATION: Final = "scheduler_scheduling_duration_seconds"
 _CONTROLLER: Final = {"controller": "provisioner"}
 _REMEMBERED_MAX: Final = 1000
 """So many nodes and NodePools are told apart; what is forgotten is news once more."""
+
 OnNomination = Callable[[str], None]
-"""Is told of a node that pods are expected on."""
+"""Called with a node that pods are expected on."""
 OnQuestion = Callable[[Snapshot], None]
-"""Is told what is about to be decided on."""
+"""Called with what is about to be decided on."""
 OnLook = Callable[[Snapshot], Awaitable[tuple[VainLaunches, ...]]]
 """Says for which pods of a snapshot nothing may be launched."""
 OnVerdict = Callable[[Snapshot, Verdict], None]
-"""Is told what was decided, and on what."""
+"""Called with what was decided, and on what."""
 OnLaunch = Callable[[str, Launch], None]
-"""Is told of the NodeClaim that a launch has become."""
+"""Called with the NodeClaim that a launch has become."""
 
 
 class Instruments:
