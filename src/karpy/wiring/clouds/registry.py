@@ -135,6 +135,9 @@ def find_cloud(name: str) -> CloudModule:
     try:
         found: CloudModule = import_module(module)
     except ModuleNotFoundError as error:
+        if (error.name or "").startswith("karpy."):
+            # No extra brings it: the module of the provider names what does not exist.
+            raise
         raise OptionInvalid(
             name="--provider",
             problem=f"`{name}` needs the package `{error.name}`",
