@@ -227,6 +227,24 @@ async def test_a_machine_that_cannot_be_written_down_for_minutes_is_kept_for_its
 
 
 @on_virtual_time
+async def test_a_launch_that_is_denied_names_the_statement_that_allows_it() -> None:
+    async with aws_stage() as stage:
+        stage.apply(EC2_NODE_CLASS, ec2_node_class())
+        stage.apply(NODE_POOL, ec2_pool())
+        await stage.until_ready()
+        long = "You are not authorized. Encoded authorization failure message: " + "x" * 900
+        stage.tables.refuse("CreateFleet", "UnauthorizedOperation", long, times=1_000)
+        stage.apply(DEPLOYMENT, deployment(replicas=1))
+        await stage.until(lambda: "Unauthorized" in str(stage.claims[:1]), 60)
+
+        [claim] = stage.claims
+        launched = next(c for c in claim["status"]["conditions"] if c["type"] == "Launched")
+        assert (launched["status"], launched["reason"]) == ("Unknown", "Unauthorized")
+        statement = '{"Effect": "Allow", "Action": "ec2:CreateFleet", "Resource": "*"}'
+        assert statement in launched["message"]
+
+
+@on_virtual_time
 async def test_machines_that_no_claim_names_are_ended_together() -> None:
     async with aws_stage() as stage:
         await settled(stage)

@@ -113,6 +113,21 @@ async def test_a_provider_of_another_cloud_runs_by_its_name(
     assert "example.com/claim" in node["metadata"]["labels"]
 
 
+@pytest.mark.parametrize(
+    ("module", "error"),
+    [("karpy.nowhere", ModuleNotFoundError), ("nowhere", OptionInvalid)],
+)
+def test_a_provider_that_imports_what_does_not_exist_needs_an_extra_only_if_that_is_not_ours(
+    module: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "brokenprovider.py").write_text(f"import {module}\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "PROVIDERS", {"example": "brokenprovider"})
+
+    with pytest.raises(error, match="nowhere"):
+        registry.find_cloud("example")
+
+
 async def test_the_log_may_be_for_people(tmp_path: Path) -> None:
     async with process(tmp_path, "--log-format=console") as world:
         world.store.create(POD, pod("web"))

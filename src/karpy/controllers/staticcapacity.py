@@ -35,7 +35,7 @@ _LONGEST_PAUSE: Final = 60.0
 _DELETED: Final = Changes(deletes_claim=True)
 
 OnVerdict = Callable[[PoolQuestion, PoolVerdict], None]
-"""Is told what was decided about the size of a NodePool, and on what."""
+"""Called with what was decided about the size of a NodePool, and on what."""
 Disrupting = Callable[[], Collection[str]]
 """Names the claims that are being replaced."""
 

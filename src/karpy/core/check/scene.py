@@ -28,6 +28,7 @@ from karpy.model.verdicts import Launch, Reason, Verdict
 
 Kind: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 """Namespace and labels: all that a rule can tell of a pod."""
+
 _AFTER_A_TRY: Final = frozenset(
     {
         Reason.NO_POOL,

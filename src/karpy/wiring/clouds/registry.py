@@ -36,9 +36,9 @@ TELLING: Final[Mapping[str, str]] = {"cluster-name": "aws"}
 """Flags that a provider is known by where `--provider` is not given."""
 
 OnTrouble = Callable[[str, KarpyError], None]
-"""Hears what could not be done, and why; it is tried again."""
+"""Called with what could not be done, and why; it is tried again."""
 OnCount = Callable[[Count], None]
-"""Hears what metrics count."""
+"""Called with what metrics count."""
 CheckWrite = Callable[[str], None]
 """Raises LeadershipUncertain unless a call to the cloud that changes something may be made now."""
 
@@ -64,7 +64,7 @@ class Site(Struct, frozen=True):
     server_version: Callable[[], Awaitable[str]] = _unknown_version
     """Returns the version of the API server, such as `v1.36.3`; raises ClusterError."""
     on_remark: Callable[[Remark], None] = lambda _: None
-    """Hears what is worth a line of the log."""
+    """Called with what is worth a line of the log."""
     add_source: Callable[[Source], None] = lambda _: None
     """Takes what collects gauges whenever metrics are asked for."""
 
@@ -135,6 +135,9 @@ def find_cloud(name: str) -> CloudModule:
     try:
         found: CloudModule = import_module(module)
     except ModuleNotFoundError as error:
+        if (error.name or "").startswith("karpy."):
+            # No extra brings it: the module of the provider names what does not exist.
+            raise
         raise OptionInvalid(
             name="--provider",
             problem=f"`{name}` needs the package `{error.name}`",

@@ -151,6 +151,22 @@ def test_the_region_is_the_same_object_until_something_has_changed() -> None:
         assert run(story(some)) == [True, False, True, True]
 
 
+def test_an_instance_type_that_cannot_be_read_is_named_and_the_others_are_sold() -> None:
+    async def story(some: Account) -> int:
+        prices = marketplace(some)
+        broken = {**some.tables.types["c6a.large"], "InstanceType": "c6a.odd", "VCpuInfo": "two"}
+        some.tables.types["c6a.odd"] = broken
+        await prices.refresh_types()
+        return len(prices.region().types)
+
+    with account() as some:
+        assert run(story(some)) == 2
+        ((what, problem),) = some.troubles
+
+    assert what == "read an instance type, it is left aside"
+    assert "c6a.odd" in problem
+
+
 def test_a_region_that_sells_nothing_is_an_error() -> None:
     async def story(some: Account) -> None:
         some.tables.types.clear()

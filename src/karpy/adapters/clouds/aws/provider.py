@@ -66,6 +66,7 @@ from karpy.core.aws.refusals import (
     SERVICE_LINKED_ROLE,
     SUBNET_FULL,
     TEMPLATE_GONE,
+    is_forbidden,
     is_sold_out,
     is_spread_full,
     launch_reason,
@@ -343,6 +344,10 @@ class AwsProvider:
             return await self._start(_Launch(spec, node_class, wanted, types, capacity_type))
         except AwsRefused as error:
             error.reason = launch_reason(error.aws_code, error.aws_message)
+            if is_forbidden(error.aws_code):
+                # What AWS says may be longer than a condition: what to do goes first.
+                told = f"{error.call} is not allowed; {error.hint}"
+                error.message = f"{told}; AWS says: {error.aws_message}"
             raise
 
     def _types_for(self, spec: LaunchSpec, wanted: Wanted) -> list[InstanceType]:

@@ -12,9 +12,9 @@ from karpy.model.notices import Notice
 from karpy.ports.observers import Observer, ReconcileResult
 
 OnTrouble = Callable[[str, KarpyError], None]
-"""Hears what could not be done, and why; it is tried again."""
+"""Called with what could not be done, and why; it is tried again."""
 OnFailure = Callable[[str, KarpyError], None]
-"""Hears which object could not be worked on, and why; it is tried again."""
+"""Called with an object that could not be worked on, and why; it is tried again."""
 
 
 class Working(Barrier):

@@ -53,12 +53,15 @@ class Templates:
             self._used.pop(each, None)
 
     async def adopt(self) -> None:
-        """Take over the templates that the leader before this one has made, and no others."""
+        """Take over the templates that the leader before this one has made; forget older ones."""
         filters = [{"Name": f"tag:{CLUSTER_NAME}", "Values": [self._cluster]}]
+        began = self._clock.now()
         async with self._turn:
             found = await self._calls.describe_launch_templates(Filters=filters)
             now = self._clock.now()
-            self._used = {each["LaunchTemplateName"]: now for each in found}
+            # Launches go on meanwhile.
+            own = {name: used for name, used in self._used.items() if used >= began}
+            self._used = {each["LaunchTemplateName"]: now for each in found} | own
 
     async def delete_unused(self) -> None:
         """Delete the templates that no launch has needed for a while."""

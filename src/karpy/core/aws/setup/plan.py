@@ -9,6 +9,7 @@ from msgspec import Struct
 
 JsonValue: TypeAlias = Any
 """What JSON can say."""
+
 NODE_POLICIES: Final = (
     "AmazonEKS_CNI_Policy",
     "AmazonEKSWorkerNodePolicy",
