@@ -15,6 +15,7 @@ from typing import Final
 from benchmarks.consolidating import TITLE as CONSOLIDATION
 from benchmarks.figures import read_figures
 from benchmarks.measuring import HAS_NODES, Measurement, measure_file, tell
+from benchmarks.nominations import TITLE as NOMINATIONS
 from benchmarks.peer.section import TITLE as BESIDE
 from benchmarks.processes import RunFailed, make_file
 from benchmarks.report import Page, page_text
@@ -71,7 +72,7 @@ def main() -> int:
     )
     # What is measured apart stays as it is.
     before = page.read_text() if page.exists() else ""
-    for title in (CONSOLIDATION, BESIDE):
+    for title in (CONSOLIDATION, BESIDE, NOMINATIONS):
         text = with_section(text, section_of(before, title))
     page.write_text(text)
     tell(f"wrote {page}")

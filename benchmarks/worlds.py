@@ -1,5 +1,5 @@
 """
-What the worlds cost: the store, the mirror, lists from a real API server, a day of virtual time.
+What the worlds cost: store, mirror, lists of a real API server, a virtual day, a cluster at rest.
 
     python -m benchmarks.worlds
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from benchmarks.measuring import tell
 
-NAMES: Final = ("store", "mirror", "latency", "listing", "virtual")
+NAMES: Final = ("store", "mirror", "latency", "listing", "virtual", "resting")
 _MISSED: Final = 3
 _SECONDS_MAX: Final = 1200
 

@@ -28,6 +28,8 @@ from tests.scenarios.stage import NAMESPACE, Quiet
 
 REGION: Final = "us-west-2"
 FAMILIES: Final = ("c6a", "c7g", "m5", "g5", "g4ad", "t3")
+AUTHORITY: Final = "dGhlIGt1YmVjb25maWc="
+"""The certificates of the kubeconfig, as base64."""
 _PATIENCE: Final = 1800.0
 _LOOKS: Final = 0.5
 _SECONDS_TO_DIE: Final = 30.0
@@ -84,7 +86,11 @@ class AwsStage:
         objects, clock = FaultyObjects(self.world.objects, self.faults), self.world.clock
         recorder = EventRecorder(objects, clock, instance="karpy")
         calls = MemoryCalls(self.ec2, self.aws_faults)
-        site = Site(objects, self.world.objects, clock, recorder, self.options)
+        site = Site(
+            *(objects, self.world.objects, clock, recorder, self.options),
+            authority=AUTHORITY,
+            on_remark=self.voice.remark,
+        )
         cloud = await open_with(site, calls)
         operator = Operator(
             surface_of(site, cloud), self.options, notices=recorder, voice=self.voice

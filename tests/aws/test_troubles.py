@@ -8,6 +8,7 @@ import pytest
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE, ZONE
+from karpy.sim.faults import Fault, unreachable
 from tests.aws.manifests import class_ref, ec2_node_class, ec2_pool, one_of
 from tests.aws.stage import AwsStage, aws_stage, condition
 from tests.scenarios.manifests import deployment
@@ -206,6 +207,56 @@ async def test_a_node_class_that_does_not_exist_is_told_on_pool_and_claim() -> N
             ("NodeClaim", "Failed resolving NodeClass `gone`"),
         }
         await stage.until(lambda: not stage.claims)
+
+
+@on_virtual_time
+async def test_a_machine_that_cannot_be_written_down_for_minutes_is_kept_for_its_claim() -> None:
+    async with aws_stage() as stage:
+        stage.apply(EC2_NODE_CLASS, ec2_node_class())
+        stage.apply(NODE_POOL, ec2_pool())
+        await stage.until_ready()
+        stage.faults.add(Fault(unreachable, ("patch",), NODE_CLAIM))
+        stage.apply(DEPLOYMENT, deployment(replicas=1))
+        await asyncio.sleep(180)
+        claims = len(stage.claims)
+
+        stage.faults.clear()
+        await stage.until_running("inflate", 1)
+
+        assert stage.ec2.launched == claims
+
+
+@on_virtual_time
+async def test_a_launch_that_is_denied_names_the_statement_that_allows_it() -> None:
+    async with aws_stage() as stage:
+        stage.apply(EC2_NODE_CLASS, ec2_node_class())
+        stage.apply(NODE_POOL, ec2_pool())
+        await stage.until_ready()
+        long = "You are not authorized. Encoded authorization failure message: " + "x" * 900
+        stage.tables.refuse("CreateFleet", "UnauthorizedOperation", long, times=1_000)
+        stage.apply(DEPLOYMENT, deployment(replicas=1))
+        await stage.until(lambda: "Unauthorized" in str(stage.claims[:1]), 60)
+
+        [claim] = stage.claims
+        launched = next(c for c in claim["status"]["conditions"] if c["type"] == "Launched")
+        assert (launched["status"], launched["reason"]) == ("Unknown", "Unauthorized")
+        statement = '{"Effect": "Allow", "Action": "ec2:CreateFleet", "Resource": "*"}'
+        assert statement in launched["message"]
+
+
+@on_virtual_time
+async def test_machines_that_no_claim_names_are_ended_together() -> None:
+    async with aws_stage() as stage:
+        await settled(stage)
+        instance, kept = stage.ec2.alive()[0], len(stage.ec2.alive())
+        for each in range(40):
+            id_ = f"i-{each:017x}"
+            ours = [tag for tag in instance["Tags"] if tag["Key"] != "karpenter.sh/nodeclaim"]
+            stage.ec2.instances[id_] = {**instance, "InstanceId": id_, "Tags": ours}
+        asked = stage.tables.calls.get("TerminateInstances", 0)
+        await stage.until(lambda: len(stage.ec2.alive()) == kept, 300)
+
+        assert stage.tables.calls["TerminateInstances"] - asked <= 4
 
 
 @on_virtual_time

@@ -1,6 +1,7 @@
 """Stories of what AWS takes back, forbids or moves, and what becomes of machines then."""
 
 import asyncio
+from base64 import b64decode
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE, ZONE
 from tests.aws.manifests import ec2_node_class, ec2_pool, one_of
-from tests.aws.stage import AwsStage, aws_stage, condition
+from tests.aws.stage import AUTHORITY, AwsStage, aws_stage, condition
 from tests.scenarios.manifests import deployment
 from tests.sim.stories import on_virtual_time
 
@@ -186,6 +187,28 @@ def test_what_the_operator_may_not_do_is_said_by_the_node_class(call: str, reaso
             assert condition(stage.node_class(), "Ready") == "False"
 
     story()
+
+
+@on_virtual_time
+async def test_machines_know_the_cluster_by_the_authority_of_the_kubeconfig() -> None:
+    """The hash of node classes covers it, and Karpenter takes it from there."""
+    async with aws_stage() as stage:
+        await with_pods(stage, ec2_node_class())
+
+        made = [each["data"]["UserData"] for each in stage.ec2.templates.values()]
+        assert made
+        assert all(f"Authority: {AUTHORITY}" in b64decode(each).decode() for each in made)
+
+
+@on_virtual_time
+async def test_user_data_that_is_almost_too_long_is_remarked() -> None:
+    async with aws_stage() as stage:
+        await with_pods(stage, ec2_node_class(userData="#!/bin/sh\n#" + "x" * 14_000))
+
+        (said, *_) = [each for each in stage.voice.remarks if "user data" in each.event]
+        assert said.event == "user data takes 90 % of the limit or more"
+        assert (said.fields["EC2NodeClass"], said.fields["limit"]) == ("default", "16384")
+        assert 14_746 < int(said.fields["bytes"]) < 16_384
 
 
 @on_virtual_time

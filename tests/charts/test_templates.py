@@ -209,6 +209,14 @@ def test_webhooks_may_be_switched_off_as_most_values_files_do(helm: Helm) -> Non
     assert helm.template(*NAMED, *words) == helm.template(*NAMED)
 
 
+@pytest.mark.parametrize("heading", ["USER-SUPPLIED VALUES", "COMPUTED VALUES"])
+def test_what_helm_get_values_prints_is_taken(helm: Helm, tmp_path: Path, heading: str) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(f"{heading}:\nsettings: {{clusterName: shop}}\n")
+
+    assert helm.template("--values", values) == helm.template("--set", "settings.clusterName=shop")
+
+
 def test_numbers_may_be_written_as_text(helm: Helm) -> None:
     values = "replicas=3,controller.metrics.port=9000,revisionHistoryLimit=5"
 

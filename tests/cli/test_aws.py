@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from karpy.wiring.checkup import Asked
 from tests.cli.conftest import Karpy
 
 
@@ -15,6 +16,20 @@ def test_the_set_up_is_a_template_unless_another_format_is_asked_for(karpy: Karp
     assert asked.code == 0
     assert template["Resources"]["NodeRole"]["Properties"]["RoleName"] == "KarpenterNodeRole-shop"
     assert "OperatorNodeGroup" in template["Resources"]
+
+
+def test_the_account_of_the_chart_is_let_in_unless_another_one_is_named(karpy: Karpy) -> None:
+    asked = karpy("aws", "setup", "--cluster", "shop")
+
+    # The chart names it after its release, and doctor looks for it in this namespace.
+    links = [
+        each["Properties"]
+        for each in yaml.safe_load(asked.out)["Resources"].values()
+        if each["Type"] == "AWS::EKS::PodIdentityAssociation"
+    ]
+    assert [(each["Namespace"], each["ServiceAccount"]) for each in links] == [
+        (Asked().namespace, "karpenter")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,10 @@ def test_kube_scheduler_says_whether_it_has_given_up(status: Json, *, expected: 
     assert read(plain_pod(status=status)).is_unschedulable is expected
 
 
+def test_a_gated_pod_is_not_unschedulable_though_written_by_hand() -> None:
+    assert not read(plain_pod(schedulingGates=[{"name": "example.com/quota"}])).is_unschedulable
+
+
 def test_a_benchmark_takes_every_pending_pod_for_unschedulable() -> None:
     reader = PodReader(is_pending_unschedulable=True)
 

@@ -49,6 +49,13 @@ def test_a_bound_claim_is_read_whole() -> None:
     )
 
 
+@pytest.mark.parametrize(("phase", "expected"), [({}, True), ({"phase": "Pending"}, False)])
+def test_a_claim_that_was_written_by_hand_will_be_bound(phase: Json, *, expected: bool) -> None:
+    claim = read_claim(Fields(named("data", spec={"volumeName": "pv-1"}, status=phase)))
+
+    assert claim.is_bind_completed is expected
+
+
 @pytest.mark.parametrize(
     ("obj", "expected"),
     [

@@ -35,7 +35,7 @@ from tests.controllers.disruptions import (
     make_pool,
     tainted,
 )
-from tests.controllers.operators import Heard, conditions, is_empty, is_ready, node_of, until
+from tests.controllers.operators import Heard, claim, conditions, is_empty, is_ready, node_of, until
 from tests.controllers.test_disruption_repair import (
     MANY,
     make_busy_nodes,
@@ -302,3 +302,21 @@ def test_a_command_with_a_mistake_is_given_up_and_comes_again_ever_later() -> No
     assert run(story()) == (["web-1"], [])
     assert {type(each) for each in heard.failures} == {Unexpected}
     assert 5 < len(heard.failures) < 15
+
+
+def test_a_drifted_node_is_replaced_though_some_node_is_always_empty() -> None:
+    async def story() -> bool:
+        world = World()
+        world.start()
+        make_pool(world, consolidateAfter="0s")
+        async with disrupting(world, Heard()):
+            await make_busy_nodes(world)
+            drift(world, "web-1")
+            for number in range(40):
+                world.store.create(NODE_CLAIM, claim(f"empty-{number}"))
+                await asyncio.sleep(8)
+            found = "web-1" in claims_in(world)
+        world.stop()
+        return found
+
+    assert not run(story())

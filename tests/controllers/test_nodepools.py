@@ -404,11 +404,7 @@ def gauges(scene: Scene, metrics: Metrics) -> NodePoolMetrics:
 
 
 COST = 'karpenter_nodepools_cost_total{nodepool="web"}'
-
-
 LIMIT = 'karpenter_nodepools_limit{nodepool="web",resource_type="cpu"}'
-
-
 USAGE = 'karpenter_nodepools_usage{nodepool="web",resource_type="cpu"}'
 
 

@@ -36,7 +36,7 @@ LAUNCH = Launch("1", "web", ("default/a",), {}, {}, ())
 SECOND = timedelta(seconds=1)
 MIXED = decided(crowd("large", 60, "3800m", "7500Mi"), crowd("small", 48, "950m", "3900Mi"))
 ALIKE = decided(crowd("web", 60, "900m", "1Gi"))
-FIRM, FREE = "small-0", "large-0"
+FIRM, FREE = "small-0", "other-0"
 """NodeClaims by the one pod that each is for; pods of the first are told."""
 FOREIGN = "on-premises-1"
 

@@ -12,6 +12,7 @@ from karpy.core.explain import (
     asks_of,
     explain_pod,
     find_pods,
+    fixes_for,
     group_pools,
 )
 from karpy.model.labels import ARCH, HOSTNAME, ZONE
@@ -144,6 +145,15 @@ def test_a_refused_pod_is_explained_by_its_merged_pools() -> None:
             ),
         ),
     )
+
+
+def test_a_resource_that_no_type_has_is_no_matter_of_size() -> None:
+    detail = "nvidia.com/gpu: 1 asked, 0 is the most a type leaves"
+    why = Exclusion(Constraint.RESOURCE, detail, 9)
+    pools = (PoolRefusal("general", why, True, 9, (why,), None),)
+
+    (fix,) = fixes_for(Refusal(Reason.NO_HOST, ("p",), pools=pools))
+    assert fix.text.startswith("drop the pod's nvidia.com/gpu request, or give NodePool `general`")
 
 
 def test_a_full_limit_is_a_smaller_fix_than_a_taint() -> None:

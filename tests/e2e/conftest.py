@@ -14,6 +14,7 @@ LONGEST: Final = (
     "operator/test_hostile.py",
     "operator/test_consolidation.py",
     "test_takeover.py",
+    "operator/test_renewal.py",
     "operator/test_drift.py",
     "peer/test_commands.py",
     "operator/test_fencing.py",

@@ -19,6 +19,7 @@ from karpy.core.scheduling.effort import (
 from karpy.model.constraints import Toleration
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import Pod
+from karpy.model.requirements import Requirement
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Reason
 from tests.builders import (
@@ -26,6 +27,7 @@ from tests.builders import (
     anti_affinity,
     is_in,
     node,
+    not_in,
     pod,
     snapshot,
     spread,
@@ -272,3 +274,45 @@ def test_a_decision_leaves_nothing_that_only_the_collector_of_cycles_frees() -> 
         gc.enable()
 
     assert left == 0
+
+
+def _shunning(name: str, *shunned: Requirement) -> Pod:
+    return pod(name, terms=[term(*shunned)])
+
+
+def _longest(cluster: Snapshot) -> tuple[int, int]:
+    """Return how many labels a launch has requirements on, and how many values in all of them."""
+    sets = [each.requirements.values() for each in decide(cluster).launches]
+    return max(map(len, sets)), max(sum(len(each.values) for each in all_) for all_ in sets)
+
+
+def test_pods_that_exclude_much_together_make_no_node_claim_that_is_refused() -> None:
+    """An API server takes at most 100 requirements, and no more than some megabytes of values."""
+    keys = [
+        _shunning(f"p{n}", *(not_in(f"example.com/{n}-{each}", "a") for each in range(10)))
+        for n in range(40)
+    ]
+    values = [
+        _shunning(f"p{n}", not_in(ZONE, *(f"{n}-{each}" for each in range(300)))) for n in range(40)
+    ]
+
+    assert _longest(snapshot(pods=[*keys, pod("web")]))[0] <= 100
+    assert _longest(snapshot(pods=[*values, pod("web")]))[1] <= 1000 + 100
+
+
+@pytest.mark.parametrize(
+    ("shunned", "why"),
+    [
+        ([not_in(f"example.com/{each}", "a") for each in range(120)], "requirements on"),
+        ([not_in(ZONE, *(f"z{each}" for each in range(1200)))], "1200 excluded label values"),
+    ],
+    ids=["labels", "values"],
+)
+def test_a_pod_that_excludes_more_than_a_node_claim_holds_is_refused_and_no_other(
+    shunned: list[Requirement], why: str
+) -> None:
+    verdict = decide(snapshot(pods=[_shunning("greedy", *shunned), pod("web")]))
+
+    assert [each.pods for each in verdict.launches] == [("default/web",)]
+    assert [each.pods for each in verdict.refusals] == [("default/greedy",)]
+    assert why in verdict.refusals[0].pools[0].decisive.detail

@@ -121,18 +121,35 @@ def test_a_node_that_takes_all_the_time_there_is_comes_first_once() -> None:
     assert sorted(first) == [each.name for each in NODES]
 
 
-def test_drifted_nodes_have_their_turn_in_the_next_pass_too() -> None:
+@pytest.mark.parametrize(("waiting", "looks"), [([], 3), ([pod("waits", cpu="999")], 6)])
+def test_drifted_nodes_have_their_turn_in_the_next_pass_too(waiting: list[Pod], looks: int) -> None:
+    """While pods wait there are two questions about each node."""
     drifted = [node(each.name, said=["Drifted"]) for each in NODES]
     pods = [pod(each.name, on=each.name, cpu="999") for each in NODES]
-    snapshot, put_off = cluster(*drifted, pods=pods), frozenset[str]()
+    snapshot, put_off = cluster(*drifted, pods=[*pods, *waiting]), frozenset[str]()
     considered = list[str]()
     for _ in range(4):
         made = Pass(DisruptionQuestion(snapshot, put_off=put_off))
-        made.propose(Drift(), after(3))
+        made.propose(Drift(), after(looks))
         refusals, put_off = made.verdict().refusals, made.put_off()
         considered += [each.node for each in refusals if each.why is NodeReason.PODS_UNPLACED]
 
     assert considered == [each.name for each in NODES]
+
+
+def test_a_drifted_node_that_takes_all_the_time_there_is_comes_first_once() -> None:
+    """The first of two questions about it is answered, and the second one is not."""
+    drifted = [node(each.name, said=["Drifted"]) for each in NODES]
+    pods = [pod(each.name, on=each.name, cpu="999") for each in NODES]
+    snapshot, put_off = cluster(*drifted, pods=[*pods, pod("waits", cpu="999")]), frozenset[str]()
+    first = list[str]()
+    for _ in NODES:
+        made = Pass(DisruptionQuestion(snapshot, put_off=put_off))
+        made.propose(Drift(), after(1))
+        first.append(made.verdict().refusals[0].node)
+        put_off = made.put_off()
+
+    assert sorted(first) == [each.name for each in NODES]
 
 
 @pytest.mark.parametrize("looks", range(8))

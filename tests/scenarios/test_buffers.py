@@ -14,6 +14,7 @@ from karpy.model.kinds import (
     POD_TEMPLATE,
 )
 from karpy.model.settings import Gates, Options
+from tests.scenarios.ledger import Ledger
 from tests.scenarios.manifests import deployment, node_class, pod_spec, pool
 from tests.scenarios.stage import Stage, staged
 from tests.sim.stories import on_virtual_time
@@ -154,6 +155,25 @@ async def test_nodes_that_kept_room_go_soon_after_their_buffer() -> None:
         assert kept == 2
         # A pass within ten seconds, the validation after fifteen, and the drains.
         assert took < 40
+
+
+@on_virtual_time
+async def test_pods_beside_the_room_of_a_buffer_are_not_moved_for_ever() -> None:
+    """Kube-scheduler would put the small pods on the emptiest node, which keeps the room."""
+    async with staged(options=OPTIONS) as stage:
+        furnish(stage, replicas=0)
+        stage.apply(DEPLOYMENT, deployment("small", 2, pod=pod_spec("500m")))
+        await stage.until_running("small", 2)
+        stage.change(CAPACITY_BUFFER, "room", {"spec": {"replicas": 1}}, "ask for room")
+        await stage.until(lambda: is_there(stage))
+        stage.apply(DEPLOYMENT, deployment("large", 1, pod=pod_spec("2500m")))
+        await stage.until_running("large", 1)
+        await asyncio.sleep(600)
+        ledger = Ledger(stage)
+        await asyncio.sleep(12 * 3600)
+
+        assert is_there(stage)
+        assert ledger.names("created") == []
 
 
 @on_virtual_time

@@ -142,7 +142,8 @@ def homeless(node: Node, snapshot: Snapshot, since: datetime) -> list[str]:
         for pod in snapshot.pods
         if pod.node_name and (pod.bound is None or pod.bound < since or pod.is_daemon)
     ]
-    verdict = decide(replace(snapshot, nodes=tuple(nodes), pods=tuple(early)))
+    # Without NodePools no pod prefers a new node to one that is there.
+    verdict = decide(replace(snapshot, nodes=tuple(nodes), pods=tuple(early), pools=()))
     placed = {pod for each in verdict.nominations for pod in each.pods}
     movers = [
         pod.key

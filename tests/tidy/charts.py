@@ -79,8 +79,8 @@ _PATTERNS: Final = {
     ),
 }
 """What text has to be, so that a mistake fails here and not in a pod that never gets ready."""
-_INERT: Final = ("enabled", "global", "webhook")
-"""Values of charts around this one, and one that most values files still switch off."""
+_INERT: Final = ("enabled", "global", "webhook", "USER-SUPPLIED VALUES", "COMPUTED VALUES")
+"""Values of charts around this one, one that most files still switch off, and Helm's headings."""
 _NOTE: Final = "# Written by `make fix` from {source}.\n"
 _ANNOTATIONS: Final = (
     "metadata:\n  {{- with .Values.additionalAnnotations }}\n  annotations:\n"

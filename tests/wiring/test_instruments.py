@@ -2,16 +2,22 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
 
+from karpy.adapters.mirror.mirror import Mirror
 from karpy.cli.examples import CLUSTER, example_documents
+from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.verdicts import disruption_to_json
+from karpy.controllers.nominations import ClaimNominations
 from karpy.core.disruption.decide import decide_disruption, decide_nodes
+from karpy.core.lifecycle.changes import Remark
 from karpy.core.staticpools import decide_pool
 from karpy.model.commands import DisruptionVerdict
 from karpy.model.pools import Headcount
+from karpy.model.settings import Settings
 from karpy.model.snapshot import (
     ConfirmationQuestion,
     DisruptionQuestion,
@@ -23,9 +29,10 @@ from karpy.model.snapshot import (
     ThinOutQuestion,
     ValidationQuestion,
 )
-from karpy.model.verdicts import PoolVerdict, Verdict
+from karpy.model.verdicts import PoolVerdict, Reason, Refusal, Verdict
+from karpy.sim.world import World
 from karpy.wiring.embedded import embedded_world
-from karpy.wiring.instruments import DisruptionAudience, PoolAudience
+from karpy.wiring.instruments import DecisionAudience, DisruptionAudience, PoolAudience
 from karpy.wiring.resident import BRISK, apply_manifests, operating
 from tests.builders import NOON, pool
 from tests.core.disruption.methods.test_repair import broken, crowd
@@ -108,6 +115,43 @@ def test_only_news_about_nodes_is_recorded(
     asked: Sequence[NodeQuestion], expected: Sequence[NodeQuestion]
 ) -> None:
     assert recorded(asked) == expected
+
+
+class LogBook(Deaf):
+    """Keeps the lines of the log."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def remark(self, remark: Remark) -> None:
+        self.lines.append(remark.event)
+
+
+STUCK = Verdict(refusals=(Refusal(Reason.NO_POOL, ("default/web-0", "default/web-1")),))
+LESS_STUCK = Verdict(refusals=(Refusal(Reason.NO_POOL, ("default/web-0",)),))
+FREE = Verdict()
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "lines"),
+    [
+        ([STUCK, STUCK, STUCK], 1),
+        ([STUCK, LESS_STUCK, LESS_STUCK], 2),
+        ([STUCK, FREE, FREE, STUCK], 2),
+        ([FREE, FREE], 0),
+    ],
+)
+def test_what_stays_pending_is_said_once_until_it_changes(
+    verdicts: Sequence[Verdict], lines: int
+) -> None:
+    book, world = LogBook(), World()
+    mirror = Mirror(world.objects, world.clock, kwok_catalog, Settings())
+    audience = DecisionAudience(book, expectations=ClaimNominations(mirror.records, world.clock))
+
+    for verdict in verdicts:
+        audience.decided(Snapshot(now=NOON), verdict, timedelta())
+
+    assert book.lines == ["pod(s) stay pending"] * lines
 
 
 def recorded_of_pools(asked: Iterable[PoolQuestion]) -> list[PoolQuestion]:

@@ -17,6 +17,7 @@ from karpy.errors import FileUnreadable, OptionInvalid
 from karpy.model.kinds import EVENTS_EVENT, KWOK_NODE_CLASS, LEASE, NODE, NODE_POOL, POD
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.world import World, WorldSettings
+from karpy.wiring.clouds import registry
 from karpy.wiring.embedded import embedded_world, serve
 from karpy.wiring.operator import Operator
 from karpy.wiring.options import read_options
@@ -94,6 +95,37 @@ async def test_a_pending_pod_runs_and_the_log_says_how(tmp_path: Path) -> None:
         "launched nodeclaim",
     ]
     assert said[-1] == "stopped"
+
+
+async def test_a_provider_of_another_cloud_runs_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes its own module and one line of the registry, as the guide says."""
+    known = {**registry.PROVIDERS, "example": "tests.contract.examplemodule"}
+    monkeypatch.setattr(registry, "PROVIDERS", known)
+
+    async with process(tmp_path, "--provider=example") as world:
+        world.store.create(POD, pod("web"))
+        await until(lambda: "nodeName" in world.store.get(POD, "web", "default")["spec"])
+        [node] = world.store.list(NODE)
+
+    assert world.store.get(POD, "web", "default")["spec"]["nodeName"] == node["metadata"]["name"]
+    assert "example.com/claim" in node["metadata"]["labels"]
+
+
+@pytest.mark.parametrize(
+    ("module", "error"),
+    [("karpy.nowhere", ModuleNotFoundError), ("nowhere", OptionInvalid)],
+)
+def test_a_provider_that_imports_what_does_not_exist_needs_an_extra_only_if_that_is_not_ours(
+    module: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "brokenprovider.py").write_text(f"import {module}\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "PROVIDERS", {"example": "brokenprovider"})
+
+    with pytest.raises(error, match="nowhere"):
+        registry.find_cloud("example")
 
 
 async def test_the_log_may_be_for_people(tmp_path: Path) -> None:

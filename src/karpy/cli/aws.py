@@ -60,10 +60,10 @@ class Account:
     ] = "aws"
     namespace: Annotated[
         str, Parameter(help="The namespace that Karpy runs in.", metavar="NAME")
-    ] = "karpy"
+    ] = "karpenter"
     service_account: Annotated[
         str, Parameter(help="The ServiceAccount that it runs as.", metavar="NAME")
-    ] = "karpy"
+    ] = "karpenter"
     node_role: Annotated[
         str,
         Parameter(

@@ -59,8 +59,26 @@ def catalog_entry(seen: Seen, label_width: int = _LABEL_WIDTH) -> list[Line]:
 
 
 def _headline(explanation: Explanation, width: int) -> Line:
-    text = cut(explanation.sentence, max(0, width - len(explanation.pod) - 1))
+    sentence = _first_cause(explanation) or explanation.sentence
+    text = cut(sentence, max(0, width - len(explanation.pod) - 1))
     return line(Span(explanation.pod, Style.STRONG), " ", Span(text, _STYLES[explanation.outcome]))
+
+
+def _first_cause(explanation: Explanation) -> str:
+    """Write what keeps a pod from new nodes, where the smallest change would help; may be empty."""
+    if explanation.refusal is None or not explanation.groups or not explanation.fixes:
+        return ""
+    groups = explanation.groups
+    pools = sum(len(each.pools) for each in groups)
+    if len(groups) == 1:
+        where = f"NodePool {groups[0].pools[0]}" if pools == 1 else f"each of {pools:,} NodePools"
+        why = constraint_text(groups[0].constraint, groups[0].details)
+        return f"stays pending ({where}): {why}"
+    helped = explanation.fixes[0].pools
+    near = next((each for each in groups if {*each.pools} & {*helped}), groups[0])
+    pool = next((each for each in near.pools if each in helped), near.pools[0])
+    why = constraint_text(near.constraint, near.details[:1])
+    return f"stays pending (NodePool {pool}, nearest of {pools:,}): {why}"
 
 
 def _launch_lines(
@@ -101,7 +119,11 @@ def _refusal_lines(explanation: Explanation, width: int) -> list[Line]:
     refusal = explanation.refusal
     assert refusal is not None
     lines: list[Line] = []
-    if refusal.detail and len(explanation.pod) + 1 + len(explanation.sentence) > width:
+    if (
+        refusal.detail
+        and not explanation.groups
+        and len(explanation.pod) + 1 + len(explanation.sentence) > width
+    ):
         lines += _entry("in detail", refusal.detail, width, _DETAIL_LINES)
     lines += _group_lines(explanation.groups, len(refusal.pools), width)
     lines += _exclusion_lines(explanation, refusal, width)

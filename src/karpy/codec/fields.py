@@ -34,7 +34,7 @@ class FieldInvalid(ValueError):
         """What else is wrong with the same object."""
 
     def within(self, prefix: str) -> "FieldInvalid":
-        """Return the same as seen from further up."""
+        """Return the error with its path as an enclosing object has it."""
         if not prefix:
             return self
         path = f"{prefix}.{self.path}" if self.path else prefix

@@ -123,7 +123,8 @@ class PodReader:
         status: JsonObject | None = obj.get("status")
         node_name = spec.get("nodeName") or ""
         phase = nominated = ""
-        is_unschedulable = not node_name
+        # A pod without a status was written by hand; kube-scheduler will not look at a gated one.
+        is_unschedulable = not node_name and bool(status or not spec.get("schedulingGates"))
         if status:
             phase = status.get("phase") or ""
             nominated = status.get("nominatedNodeName") or ""

@@ -37,13 +37,16 @@ _BINDING_MODES: Final = frozenset({IMMEDIATE, WAIT_FOR_FIRST_CONSUMER})
 def read_claim(fields: Fields) -> PersistentVolumeClaim:
     """Read a PersistentVolumeClaim; its class is None if it names none, which is not `""`."""
     meta, spec = fields.child("metadata"), fields.child("spec")
+    phase, volume = fields.child("status").text("phase"), spec.text("volumeName")
+    # A claim of a cluster has a phase; one that was written by hand will be bound.
+    will_be_bound = bool(volume) and not phase
     return PersistentVolumeClaim(
         name=meta.needed("name"),
         namespace=meta.text("namespace") or "default",
-        volume_name=spec.text("volumeName"),
+        volume_name=volume,
         storage_class=read_claim_class(fields),
-        phase=fields.child("status").text("phase"),
-        is_bind_completed=_BIND_COMPLETED in meta.labels("annotations"),
+        phase=phase,
+        is_bind_completed=will_be_bound or _BIND_COMPLETED in meta.labels("annotations"),
         is_deleting="deletionTimestamp" in meta,
     )
 

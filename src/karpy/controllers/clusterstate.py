@@ -23,6 +23,7 @@ _FIRST_PAUSE: Final = 20.0
 _LONGEST_PAUSE: Final = 600.0
 _FORGOTTEN: Final = timedelta(hours=1)
 """A failure so long ago makes the next pause no longer."""
+
 BufferPods = Callable[[str], int]
 """Says how many pods of CapacityBuffers have their place on a node, by its name."""
 

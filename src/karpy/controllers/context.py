@@ -22,9 +22,12 @@ from karpy.ports.observers import Observer
 from karpy.ports.records import Kept, Records
 
 T = TypeVar("T")
+
 AFTER_CONFLICT: Final = 1.0
 """Look again after so many seconds at the latest; the watch reports the change itself sooner."""
+
 KeepGoing = Callable[[], bool]
+
 _THREAD: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="decisions")
 """One for all: decisions are made one after the other, and none needs a lock."""
 _YIELDS_AFTER: Final = 10.0
@@ -42,11 +45,11 @@ class ControllerContext(Struct, frozen=True):
     is_ours: Callable[[ClaimRecord], bool] = lambda _: True
     """Whether a NodeClaim is of a node class that our cloud knows."""
     on_failure: OnFailure = lambda *_: None
-    """Is told which object could not be worked on and why; it will be tried again."""
+    """Called with an object that could not be worked on and why; it is tried again."""
     decision_timeout: timedelta = Options().decision_timeout
     """A decision ends after that with what it has."""
     observer: Observer = UNOBSERVED
-    """Hears how the work of the controller goes on."""
+    """Observes the work of the controller."""
 
     async def every(
         self,
@@ -110,9 +113,9 @@ async def decide_in_time(
     decide: Callable[[KeepGoing], T], seconds: float, *, can_wait: bool = False
 ) -> T:
     """
-    Do the same; `decide` is given what says whether time is left, and gives what it has.
+    Decide off the loop within some seconds; `decide` asks its argument whether time is left.
 
-    One that `can_wait` has less time while one that cannot waits for it to end.
+    A decision that `can_wait` has less time while one that cannot waits for it to end.
     """
     loop = asyncio.get_running_loop()
     is_wanted = True

@@ -16,6 +16,8 @@ from karpy.controllers.nominations import NodeNominations
 from karpy.controllers.queue import WorkQueue
 from karpy.core.disruption.decide import Pass
 from karpy.core.disruption.method import DisruptionMethod
+from karpy.core.disruption.methods.emptiness import Emptiness
+from karpy.core.disruption.methods.repair import Repair
 from karpy.core.disruption.progress import PACE, TAINTING_PACE, NodeChange
 from karpy.core.disruption.taints import find_strays
 from karpy.core.lifecycle.changes import Changes, Count, joined
@@ -30,7 +32,10 @@ PERIOD: Final = timedelta(seconds=10)
 UNTIL_SYNCED: Final = timedelta(seconds=1)
 SETTLED_TIME: Final = timedelta(minutes=5)
 """After that a method is asked again even if nothing has changed."""
+EMPTINESS_MOST: Final = timedelta(minutes=2)
+"""After so long with commands of emptiness alone the other methods have their turn."""
 _KEY: Final = "disruption"
+_FIRST: Final = frozenset({Repair.name, Emptiness.name})
 _PASSING: Final = frozenset({NodeReason.BUDGET_SPENT, NodeReason.PODS_UNPLACED})
 """Refusals that may end when nodes that are being disrupted are gone, or initialized."""
 _DURATION: Final = "voluntary_disruption_decision_evaluation_duration_seconds"
@@ -110,6 +115,8 @@ class DisruptionController:
         self._settled = _Settled(None, context.clock.now())
         self._rejected = frozenset[str]()
         """Methods whose last command was rejected by its validation."""
+        self._others_asked = context.clock.now()
+        """When a pass last got beyond emptiness."""
         self._put_off = frozenset[str]()
         """Nodes that the last passes had no time for."""
         self.considered = Considered()
@@ -166,7 +173,9 @@ class DisruptionController:
         """Ask the methods in their order; the first with a command ends the pass."""
         version, now = self._version(), self._context.clock.now()
         known = self._settled if self._settled.holds(version, now) else _Settled(version, now)
-        question = DisruptionQuestion(seen.snapshot, known.methods, self._rejected, self._put_off)
+        is_others_turn = now - self._others_asked >= EMPTINESS_MOST
+        passed_over = self._rejected | ({Emptiness.name} if is_others_turn else set())
+        question = DisruptionQuestion(seen.snapshot, known.methods, passed_over, self._put_off)
         made = Pass(question, self._last)
         for method in made.methods():
             # A method that fails keeps no other from its turn.
@@ -177,11 +186,13 @@ class DisruptionController:
         verdict, self._put_off = made.verdict(), made.put_off()
         if not verdict.commands:
             self._rejected = frozenset()
+        if not verdict.commands or verdict.method not in _FIRST:
+            self._others_asked = now
         self._is_hindered = any(each.why in _PASSING for each in verdict.refusals)
         self._tell(question, verdict)
         for command in verdict.commands:
             await self._queue.add(command, seen)
-        return PACE if verdict.commands else PERIOD
+        return PACE if verdict.commands or is_others_turn else PERIOD
 
     async def _ask(self, method: DisruptionMethod, made: Pass) -> None:
         began = self._context.clock.now()

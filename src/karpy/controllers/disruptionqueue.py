@@ -51,8 +51,10 @@ from karpy.ports.records import Kept
 
 REMEMBERED: Final = timedelta(hours=24)
 """How long reboots count against another one."""
+
 OnVerdict = Callable[[NodeQuestion, DisruptionVerdict], None]
-"""Hears what was decided about nodes, and on what."""
+"""Called with what was decided about nodes, and on what."""
+
 _REQUESTS_AT_ONCE: Final = 10
 
 

@@ -34,13 +34,16 @@ from karpy.ports.records import Kept
 
 _RESERVATION_PERIOD: Final = timedelta(minutes=1)
 _PARTITION_PERIOD: Final = timedelta(seconds=2)
+
 Find = Callable[[str], Awaitable[Instance]]
 """Returns a machine as it is now, by its ID; raises MachineNotFound."""
 Classes = Callable[[], Iterable[Ec2NodeClass]]
 """Returns the EC2NodeClasses of the cluster."""
+
 _CAPACITY_PERIOD: Final = timedelta(seconds=30)
+
 OnMemory = Callable[[str, tuple[str, ...], Mapping[str, int]], None]
-"""Hears of a node class its images, and the bytes that their nodes report by instance type."""
+"""Called with a node class, its images, and the bytes that their nodes report by instance type."""
 
 
 class ReservationTypeController:

@@ -65,18 +65,18 @@ class GarbageCollector:
         # The cache may be late, and a terminated machine does not come back: list the claims.
         page = await self._context.objects.list(NODE_CLAIM)
         claims = [claim_record(each) for each in page.items]
-        for orphan in find_orphans(machines, claims, self._context.clock.now()):
-            barrier = Barrier(partial(self._context.on_failure, orphan.provider_id))
-            with barrier:
-                await self._end(orphan)
+        orphans = find_orphans(machines, claims, self._context.clock.now())
+        # At once: clouds end many machines with one call.
+        await asyncio.gather(*map(self._end, orphans))
 
     async def _end(self, orphan: CloudMachine) -> None:
         """Terminate a machine, and delete the Node that it may have joined as."""
-        with suppress(MachineNotFound):
-            await self._context.cloud.terminate(orphan.provider_id)
-        for kept in self._context.records.nodes.under(orphan.provider_id):
-            with suppress(NotFound):
-                await self._context.objects.delete(NODE, kept.record.name)
+        with Barrier(partial(self._context.on_failure, orphan.provider_id)):
+            with suppress(MachineNotFound):
+                await self._context.cloud.terminate(orphan.provider_id)
+            for kept in self._context.records.nodes.under(orphan.provider_id):
+                with suppress(NotFound):
+                    await self._context.objects.delete(NODE, kept.record.name)
 
     def _is_kept(self, kept: Kept[ClaimRecord]) -> bool:
         return self._context.is_ours(kept.record)

@@ -1,5 +1,6 @@
 """The controller `interruption`: what a cloud announces about machines is acted on."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -13,6 +14,8 @@ from karpy.ports.cloud import EventfulCloud, MachineEvent, MachineFate
 from karpy.ports.observers import ReconcileResult
 from karpy.ports.records import Kept
 
+_WORKERS: Final = 10
+"""When a zone is taken back, hundreds of machines have two minutes left."""
 _ANNOUNCEMENTS: Final[Mapping[MachineFate, tuple[str, str]]] = {
     MachineFate.SPOT_INTERRUPTED: ("SpotInterrupted", "Spot interruption warning was triggered"),
     MachineFate.REBALANCE_RECOMMENDED: (
@@ -41,18 +44,25 @@ class InterruptionController:
         self._cloud = cloud
 
     async def run(self) -> None:
-        """Act on what the cloud announces, until cancelled."""
-        context = self._context
-        context.observer.employ(1)
-        async for event in self._cloud.machine_events():
-            failed: list[KarpyError] = []
-            context.observer.take(event.fate.value)
-            with Barrier(failed.append):
-                await self.handle(event)
-                context.observer.finish(event.fate.value, ReconcileResult.SUCCESS)
-            for each in failed:
-                context.observer.finish(event.fate.value, ReconcileResult.of(each))
-                context.on_failure(event.fate.value, each)
+        """Act on what the cloud announces, several at a time, until cancelled."""
+        self._context.observer.employ(_WORKERS)
+        free = asyncio.Semaphore(_WORKERS)
+        async with asyncio.TaskGroup() as group:
+            async for event in self._cloud.machine_events():
+                await free.acquire()
+                task = group.create_task(self._serve(event))
+                task.add_done_callback(lambda _: free.release())
+
+    async def _serve(self, event: MachineEvent) -> None:
+        context, failed = self._context, list[KarpyError]()
+        key = f"{event.fate.value} {','.join(event.machines)}"
+        context.observer.take(key)
+        with Barrier(failed.append):
+            await self.handle(event)
+            context.observer.finish(key, ReconcileResult.SUCCESS)
+        for each in failed:
+            context.observer.finish(key, ReconcileResult.of(each))
+            context.on_failure(event.fate.value, each)
 
     async def handle(self, event: MachineEvent) -> None:
         """Act on one announcement, then acknowledge it; after a failure it is announced again."""

@@ -43,15 +43,18 @@ from karpy.model.resources import Resources
 from karpy.ports.records import Kept
 
 WORKERS: Final = 10
+
 Nodes = Callable[[], Sequence[Node] | None]
 """Returns all nodes, the same sequence until one changes; None if not all are known."""
 Marked = Callable[[], Collection[str]]
 """Returns the claims of commands, which are not deleted yet."""
 GenerationOf = Callable[[PoolRecord], int | None]
 """Returns the generation of a pool's node class, None if it is gone or not ours."""
+
 METRICS_PERIOD: Final = timedelta(seconds=10)
 PRICED_FOR: Final = timedelta(hours=1)
 """How long prices are taken to stay the same."""
+
 _Series: TypeAlias = dict[tuple[str, ...], float]
 
 

@@ -18,7 +18,6 @@ from karpy.errors import ClusterError, Forbidden
 from karpy.model.kinds import POD
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
-from karpy.model.settings import PodNomination
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.clock import Clock
@@ -33,6 +32,7 @@ LONGEST_SECONDS: Final = 10.0
 _OPENING_SECONDS: Final = 2.0
 _AT_ONCE: Final = 16
 """So many pods are patched at the same time."""
+
 PodsOf = Callable[[str], Iterable[Pod]]
 """Returns the pods that a NodeClaim was made for."""
 OnRemark = Callable[[Remark], None]
@@ -66,20 +66,13 @@ class NodeNominations:
 
 BINDING_TIME: Final = timedelta(seconds=10)
 """Within that kube-scheduler has tried every pod again after its node is ready."""
-
-
 STARTING_TIME: Final = timedelta(seconds=20)
 """A pod that does not run by then has reasons of its own."""
-
-
 _COUNTING_PERIOD: Final = timedelta(seconds=1)
-
-
 _BEFORE_RUNNING: Final = ("", "Pending")
 
-
 OnLost = Callable[[str], None]
-"""Is told the UID of a pod whose NodeClaim is gone: it needs another one."""
+"""Called with the UID of a pod whose NodeClaim is gone: it needs another one."""
 
 
 class ClaimNominations:
@@ -169,14 +162,12 @@ class PodNominator:
         objects: Objects,
         pods_of: PodsOf,
         on_remark: OnRemark,
-        which: PodNomination = PodNomination.FEW,
         on_failure: OnFailure = lambda *_: None,
     ) -> None:
         self._objects = objects
         self._pods_of = pods_of
         self._on_remark = on_remark
         self._on_failure = on_failure
-        self._which = which
         self._on_call: Callable[[str], None] = lambda _: None
         self._decision: tuple[Snapshot, Verdict] | None = None
         """What was decided last, until its pods are known."""
@@ -203,7 +194,7 @@ class PodNominator:
         """Take note of a NodeClaim that was decided on."""
         if self._decision is not None:
             # Not before the first of them is made: no launch waits for the answer.
-            self._told = pods_to_nominate(*self._decision, self._which)
+            self._told = pods_to_nominate(*self._decision)
             self._decision = None
         if self._told and self._is_allowed:
             self._awaited[claim] = self._told.intersection(launch.pods)

@@ -48,7 +48,7 @@ OnPod = Callable[[Pod], None]
 
 
 class Audience(Protocol):
-    """Hears of decisions and of what becomes of them."""
+    """Takes in decisions and what becomes of them."""
 
     def deciding(self, snapshot: Snapshot) -> None:
         """Hear what is about to be decided on."""

@@ -13,6 +13,7 @@ from karpy.model.backoff import Backoff
 from karpy.ports.observers import Observer, ReconcileResult
 
 _KEYS_MAX: Final = 2_000_000
+
 Work = Callable[[str], Awaitable[float | None]]
 """Reconciles one object; returns after how many seconds to reconcile it again."""
 OnFailure = Callable[[str, KarpyError], None]

@@ -35,18 +35,18 @@ _LONGEST_PAUSE: Final = 60.0
 _DELETED: Final = Changes(deletes_claim=True)
 
 OnVerdict = Callable[[PoolQuestion, PoolVerdict], None]
-"""Is told what was decided about the size of a NodePool, and on what."""
+"""Called with what was decided about the size of a NodePool, and on what."""
 Disrupting = Callable[[], Collection[str]]
 """Names the claims that are being replaced."""
 
 
 class _Memory(Struct):
-    """What is known of a pool before any watch tells it."""
+    """What is known of a pool before a watch shows it."""
 
     made: dict[str, datetime] = field(default_factory=dict)
-    """When claims were made of which no watch has told yet."""
-    doomed: set[str] = field(default_factory=set)
-    """Claims that were deleted, of which no watch has told that yet."""
+    """When claims were made that no watch has shown yet."""
+    deleted: set[str] = field(default_factory=set)
+    """Claims that were deleted, before a watch has shown it."""
     backoff: Backoff = field(default_factory=lambda: Backoff(_FIRST_PAUSE, _LONGEST_PAUSE))
     not_before: datetime | None = None
     """When to make claims again, after some that got no machine."""
@@ -165,7 +165,7 @@ class StaticCapacityController:
         return count_claims(pool.name, self._claims_of(pool), self._going(memory))
 
     def _going(self, memory: _Memory) -> set[str]:
-        return {*self._disrupting(), *memory.doomed}
+        return {*self._disrupting(), *memory.deleted}
 
     def _claims_of(self, pool: PoolRecord) -> list[ClaimRecord]:
         return [
@@ -187,16 +187,16 @@ class StaticCapacityController:
         return None
 
     async def _delete(self, name: str, memory: _Memory) -> ClusterError | None:
-        memory.doomed.add(name)
+        memory.deleted.add(name)
         try:
             is_deleted = await self._context.writer.carry_out(
                 _DELETED, claim=self._context.claim(name)
             )
         except ClusterError as error:
-            memory.doomed.discard(name)
+            memory.deleted.discard(name)
             return error
         if not is_deleted or self._context.claim(name) is None:
-            memory.doomed.discard(name)
+            memory.deleted.discard(name)
         return None
 
     async def _settle(self, memory: _Memory) -> None:
@@ -227,9 +227,9 @@ class StaticCapacityController:
             if is_launched:
                 memory.backoff.reset()
         elif _is_staying(before):
-            if not is_launched and key not in memory.doomed:
+            if not is_launched and key not in memory.deleted:
                 self._pause(memory)
-            memory.doomed.discard(key)
+            memory.deleted.discard(key)
         if before is None or after is None or _is_staying(before) != _is_staying(after):
             self._queue.add(told.record.pool)
 

@@ -1,7 +1,9 @@
 """What a verdict says to people: events on pods and NodePools, lines in the log."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import islice
 from typing import Final
 
 from karpy.core.lifecycle.changes import Count, Remark
@@ -32,8 +34,35 @@ _QUIET: Final = frozenset(
     }
 )
 """Reasons that pass by themselves, or that a user asked for."""
+_PASSING: Final = frozenset(
+    {
+        Reason.NOT_YET_UNSCHEDULABLE,
+        Reason.ON_ITS_WAY,
+        Reason.OPTED_OUT,
+        Reason.PLACE_TAKEN,
+        Reason.PREEMPTING,
+    }
+)
+"""Reasons that are no news for the log: the pod has a place, or is not to have one."""
 _POOLS_NAMED_MAX: Final = 3
 _NAMED_MAX: Final = 5
+_REASONS_NAMED_MAX: Final = 3
+
+
+def pending_remark(verdict: Verdict, pods: Mapping[str, Pod]) -> Remark | None:
+    """Say in one line of the log how many pods stay pending, and why; None if none does."""
+    reasons = Counter[str]()
+    for refusal in verdict.refusals:
+        if refusal.reason not in _PASSING:
+            reasons[_in_short(refusal)] += sum(1 for _ in _existing(refusal.pods, pods))
+    told = sorted(+reasons, key=lambda each: (-reasons[each], each))
+    if not told:
+        return None
+    texts = [f"{reasons[each]} because {each}" for each in told[:_REASONS_NAMED_MAX]]
+    if rest := sum(reasons[each] for each in told[_REASONS_NAMED_MAX:]):
+        texts.append(f"{rest} for other reasons")
+    fields = {"pods": str(reasons.total()), "reasons": ", ".join(texts)}
+    return Remark("pod(s) stay pending", fields)
 
 
 def refusal_notices(verdict: Verdict, pods: Mapping[str, Pod]) -> Iterator[Notice]:
@@ -103,6 +132,23 @@ def why(refusal: Refusal) -> str:
     if len(refusal.pools) > _POOLS_NAMED_MAX:
         decided.append(f"and {len(refusal.pools) - _POOLS_NAMED_MAX} more NodePools")
     return "; ".join([sentence, *decided])
+
+
+def _in_short(refusal: Refusal) -> str:
+    """Say why pods stay pending in words that are the same for all such pods."""
+    pools: dict[str, list[str]] = {}
+    for each in refusal.pools:
+        pools.setdefault(each.decisive.constraint.value, []).append(each.pool)
+    decided = [
+        f"{constraint} (NodePool {_some(names)})"
+        for constraint, names in islice(pools.items(), _POOLS_NAMED_MAX)
+    ]
+    return "; ".join(decided) or refusal.reason.value
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _POOLS_NAMED_MAX
+    return ", ".join(names[:_POOLS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def pod_subject(key: str, pods: Mapping[str, Pod]) -> Subject:

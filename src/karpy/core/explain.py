@@ -282,7 +282,9 @@ def _node_named(snapshot: Snapshot, name: str) -> Node | None:
 
 
 _POD_FIXES: Final = {
-    Reason.NOT_YET_UNSCHEDULABLE: "wait for kube-scheduler to look at it",
+    Reason.NOT_YET_UNSCHEDULABLE: (
+        "wait for kube-scheduler to look at it; it looks at no pod with scheduling gates"
+    ),
     Reason.PREEMPTING: "wait until the preempted pods are gone",
     Reason.ON_ITS_WAY: "wait for kube-scheduler to bind it",
     Reason.PLACE_TAKEN: "wait until those nodes are open, ten seconds at most",
@@ -386,7 +388,10 @@ def _fix(same: list[PoolRefusal]) -> Fix:
     pools = tuple(each.pool for each in same)
     named = f"NodePool `{pools[0]}`" if len(pools) == 1 else f"one of {len(pools)} NodePools"
     detail = first.decisive.detail
-    text = _POOL_FIXES[first.decisive.constraint].format(
+    form = _POOL_FIXES[first.decisive.constraint]
+    if first.decisive.constraint is Constraint.RESOURCE and ", 0 is the most" in detail:
+        form = "drop the pod's {topic} request, or give {pools} instance types that leave some"
+    text = form.format(
         pools=named, detail=detail or "see the NodePool", topic=_topic(first.decisive)
     )
     return Fix(text, pools, first.decisive.constraint, _is_single(first))

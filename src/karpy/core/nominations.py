@@ -1,7 +1,6 @@
 """Where pods are expected: which count as bound, and which are given the name of their node."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -13,9 +12,8 @@ from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, NODE, Pod
 from karpy.model.records import ClaimRecord
 from karpy.model.resources import CPU, MEMORY, Resources, fits
-from karpy.model.settings import PodNomination
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Verdict
+from karpy.model.verdicts import Verdict
 
 ROUND: Final = timedelta(seconds=2)
 """NodeClaims of one decision are made within that."""
@@ -124,87 +122,35 @@ def _take(room: dict[str, int], requests: Resources) -> None:
 
 PATIENCE: Final = timedelta(seconds=30)
 """Within that kube-scheduler has tried a pod on its nominated node, or given that up."""
-NODES_MIN: Final = 10
-"""With fewer nodes there is little to save."""
+_SEVERAL: Final = 2
 NOMINATED_MAX: Final = 3000
-"""More patches take too long: the nominations of the first pods would end before the last."""
-MOST: Final = 0.9
-"""The largest pods that make up so much of all requests are most; the rest fits in anywhere."""
-LARGEST: Final = 0.35
-"""Those that make up so much are the hardest to place once others have taken their room."""
-FEW_SHARE_MAX: Final = 0.5
-"""More than that takes long to write, for what it saves."""
-APART_MIN: Final = 0.9
-"""From this share on, pods of one size are taken to have nodes of their own."""
+"""A client with the usual 200 requests per second takes 14 seconds for so many."""
 
 
 # Differs: where pods go when new nodes are ready: Karpenter leaves it to kube-scheduler; Karpy may
 # nominate the planned node in the pod's status, so that pods of other sizes do not take its room.
-def pods_to_nominate(snapshot: Snapshot, verdict: Verdict, which: PodNomination) -> frozenset[str]:
+def pods_to_nominate(snapshot: Snapshot, verdict: Verdict) -> frozenset[str]:
     """
-    Return the keys of pods that should know their node.
+    Return the keys of the pods that should know their node.
 
-    kube-scheduler puts a pod where most is free. Where pods of one size have nodes of their own,
-    others take places there that fit them badly. So the others are told: when they keep to their
-    nodes, only those are left for the rest. Where pods mix, small ones take what was made for large
-    ones, which fit nowhere else. There the largest are told; with `ALWAYS` all but the
-    smallest, which takes longer and costs less. Pods that are all of one size can go anywhere.
+    kube-scheduler puts a pod where most is free, so that pods take room that was made for others.
+    All pods of new nodes keep to their places, if there are several nodes and pods of several
+    sizes: if there are very many, the largest, which are the hardest to place elsewhere.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
     launches = [each for each in verdict.launches if each.options and pods.keys() >= {*each.pods}]
     planned = {key: _size(pods[key]) for launch in launches for key in launch.pods}
-    sizes = Counter(planned.values())
-    if len(launches) < NODES_MIN or len(sizes) == 1:
+    if len(launches) < _SEVERAL or len({*planned.values()}) < _SEVERAL:
         return frozenset()
-    apart = _size_apart(launches, planned)
-    others = _of_sizes(planned, sizes.keys() - {apart})
-    if which is PodNomination.ALWAYS:
-        nominated = min(others, _of_sizes(planned, _large(sizes, MOST)), key=len)
-        return nominated if len(nominated) <= NOMINATED_MAX else frozenset()
-    few = min(NOMINATED_MAX, FEW_SHARE_MAX * len(planned))
-    nominated = others if len(others) <= few else _of_sizes(planned, _large(sizes, LARGEST))
-    return nominated if len(nominated) <= few else frozenset()
+    if len(planned) <= NOMINATED_MAX:
+        return frozenset(planned)
+    cpu, memory = (sum(column) or 1 for column in zip(*planned.values(), strict=True))
+    shares = {key: size[0] / cpu + size[1] / memory for key, size in planned.items()}
+    return frozenset(sorted(shares, key=lambda key: (-shares[key], key))[:NOMINATED_MAX])
 
 
-_Size = tuple[int, int]
-"""CPU and memory."""
-
-
-def _size(pod: Pod) -> _Size:
+def _size(pod: Pod) -> tuple[int, int]:
     return pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
-
-
-def _of_sizes(planned: Mapping[str, _Size], sizes: Collection[_Size]) -> frozenset[str]:
-    return frozenset(key for key, size in planned.items() if size in sizes)
-
-
-def _large(sizes: Counter[_Size], most: float) -> set[_Size]:
-    """Return the largest sizes that make up a given share of all requests."""
-    cpu = sum(size[0] * count for size, count in sizes.items()) or 1
-    memory = sum(size[1] * count for size, count in sizes.items()) or 1
-    weights = {size: (size[0] / cpu + size[1] / memory) / 2 for size in sizes}
-    large: set[_Size] = set()
-    share = 0.0
-    for size in sorted(sizes, key=lambda each: (-weights[each], each)):
-        if share >= most:
-            break
-        large.add(size)
-        share += weights[size] * sizes[size]
-    return large
-
-
-def _size_apart(launches: Sequence[Launch], sizes: Mapping[str, _Size]) -> _Size | None:
-    """Return the size of which most pods have nodes of their own, if there is one."""
-    apart = Counter[_Size]()
-    for launch in launches:
-        its = {sizes[key] for key in launch.pods}
-        if len(its) == 1:
-            apart[its.pop()] += len(launch.pods)
-    all_of = Counter(sizes.values())
-    for size, count in apart.most_common():
-        if count >= APART_MIN * all_of[size]:
-            return size
-    return None
 
 
 def without_node(pods: Iterable[Pod]) -> list[Pod]:

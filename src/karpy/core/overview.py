@@ -217,7 +217,7 @@ def _state_of(node: Node) -> NodeState:
 
 
 def _end_of(node: Node) -> tuple[datetime | None, str]:
-    """Return since when a node is on its way out, and why."""
+    """Return since when a node is being deleted, and why."""
     claim, record = node.claim_record, node.node_record
     said = None if claim is None else claim.conditions.get(DISRUPTION_REASON)
     reason = said.reason if said is not None and said.is_true else ""

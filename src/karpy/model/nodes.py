@@ -32,6 +32,7 @@ _EPHEMERAL = frozenset(
     }
 )
 _EPHEMERAL_PREFIX = "readiness.k8s.io/"
+
 _CORDON: Final = Taint("node.kubernetes.io/unschedulable", NO_SCHEDULE)
 _YES: Final = "true"
 

@@ -30,6 +30,7 @@ DEFAULT_GRACE: Final = timedelta(seconds=30)
 _STUCK_AFTER: Final = timedelta(minutes=1)
 _DISRUPTED: Final = Taint(DISRUPTED_TAINT, NO_SCHEDULE)
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - what Kubernetes means by an absent host address
+
 DaemonKey: TypeAlias = tuple[str, str]
 """The namespace of a DaemonSet and its UID."""
 

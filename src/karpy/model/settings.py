@@ -38,13 +38,10 @@ class Packing(Enum):
 
 
 class PodNomination(Enum):
-    """Which pods get the name of the node that was made for them."""
+    """Whether pods get the name of the node that was made for them."""
 
     NEVER = "Never"
-    FEW = "Few"
-    """Those that would take the room of others, or else the largest."""
     ALWAYS = "Always"
-    """All but the smallest."""
 
 
 class ReservedMode(Enum):
@@ -150,7 +147,7 @@ class Options(Struct, frozen=True, gc=False, kw_only=True):
     """What KWOK sells; empty means its 144 types."""
     packing: Packing = Packing.CHEAPEST
     """Not Karpenter's: other orders of placing pods often leave less room unused."""
-    nominate_pods: PodNomination = PodNomination.FEW
+    nominate_pods: PodNomination = PodNomination.ALWAYS
     """Not Karpenter's: pods that know the node made for them do not take the room of others."""
     journal: str = ""
     """The folder that decisions are recorded in; empty means that they are not."""

@@ -73,8 +73,8 @@ class DisruptionQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag="d
     snapshot: Snapshot
     settled: frozenset[str] = frozenset()
     """Methods that are passed over: they found nothing, and nothing has changed since."""
-    rejected: frozenset[str] = frozenset()
-    """Methods that are passed over once: the validation of their last command rejected it."""
+    passed_over: frozenset[str] = frozenset()
+    """Methods that are passed over once, so that others have their turn."""
     put_off: frozenset[str] = frozenset()
     """Nodes that earlier passes had no time for: they come first."""
 

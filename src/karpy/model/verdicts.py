@@ -18,7 +18,9 @@ from karpy.model.resources import Resources
 class Reason(Enum):
     """Why a pod was left alone."""
 
-    NOT_YET_UNSCHEDULABLE = "kube-scheduler has not given up on it yet"
+    NOT_YET_UNSCHEDULABLE = (
+        "kube-scheduler has not given up on it yet, or a scheduling gate holds it"
+    )
     PREEMPTING = "it waits for the pods it preempts on another node"
     ON_ITS_WAY = "an earlier decision has found a place for it, and it is about to get there"
     PLACE_TAKEN = "others took its place, and nodes that were made together with it are to open yet"

@@ -152,7 +152,7 @@ class Collector:
         return None
 
     def _finish(self, kind: Kind, obj: JsonObject) -> None:
-        """Do for an object on its way out what its finalizers ask for."""
+        """Do for an object that is being deleted what its finalizers ask for."""
         finalizers = obj["metadata"].get("finalizers") or ()
         uid = obj["metadata"]["uid"]
         dependents = self._store.by_owner(uid)

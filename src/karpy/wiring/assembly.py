@@ -261,13 +261,12 @@ class Assembly:
         yield Part("pod.deletioncost", costs.run)
 
     def _make_nominator(self) -> PodNominator | None:
-        which = self._options.nominate_pods
-        if which is PodNomination.NEVER:
+        if self._options.nominate_pods is PodNomination.NEVER:
             return None
         objects = self._surface.nominations or self._surface.objects
         voice = self._speech.voice
         on_failure = partial(voice.fail, "pod.nomination")
-        return PodNominator(objects, self._expectations.pods_of, voice.remark, which, on_failure)
+        return PodNominator(objects, self._expectations.pods_of, voice.remark, on_failure)
 
     def _make_buffers(self) -> BufferController | None:
         book = self._view.buffers

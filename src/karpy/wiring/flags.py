@@ -198,26 +198,12 @@ def unknown_gates(names: Iterable[str]) -> list[str]:
 
 
 TEXT: Final = Form("TEXT", str)
-
-
 FILE: Final = Form("FILE", str)
-
-
 FOLDER: Final = Form("DIR", str)
-
-
 LIST: Final = Form("PATHS", _read_list, ",".join)
-
-
 ADDRESS: Final = Form("ADDRESS", _read_address)
-
-
 PORT: Final = number(least=0, most=PORT_MAX, metavar="PORT")
-
-
 SWITCH: Final = Form("", read_truth, lambda value: str(value).lower(), is_forgiven=True)
-
-
 DURATION: Final = Form(
     "DURATION", _read_duration, write_duration, is_forgiven=True, check=_check_duration
 )
@@ -235,8 +221,6 @@ def duration(least: timedelta) -> Form:
 
 
 GATES: Final = Form("NAME=BOOL,...", read_gates, write_gates)
-
-
 SPREADS: Final = Form("YAML", _read_spreads, lambda _: "")
 
 
@@ -284,8 +268,6 @@ PROVIDER: Final = _own(
     TEXT,
     "The cloud to work with: `kwok` or `aws`. Not given, `--cluster-name` makes it `aws`.",
 )
-
-
 FLAGS: Final = (
     Flag(
         "kubeconfig",
@@ -439,8 +421,8 @@ FLAGS: Final = (
     _own(
         "nominate-pods",
         choice(PodNomination),
-        "Which pods get the name of the node that was made for them (`status.nominatedNodeName`):"
-        " the few that fit nowhere else or take the room of others, all but the smallest, or none.",
+        "Whether pods get the name of the node that was made for them (`status.nominatedNodeName`)"
+        " where pods of several sizes need several nodes.",
     ),
     _own(
         "profiling-port", PORT, "Where `/debug/pprof` is served if it is enabled; 0 takes any port."
@@ -454,11 +436,7 @@ FLAGS: Final = (
     _own("journal-file-bytes", number(least=1), "The largest size of a file of the journal."),
     _own("journal-files", number(least=1), "How many files of the journal are kept."),
 )
-
-
 BY_NAME: Final = {flag.name: flag for flag in FLAGS}
-
-
 GATE_NOTES: Final = (
     Gate(
         "NodeRepair", "alpha", "Replace or reboot nodes that the cloud's policies call unhealthy."

@@ -15,11 +15,17 @@ from karpy.controllers.disruption import Considered
 from karpy.controllers.nominations import ClaimNominations
 from karpy.controllers.queue import UNOBSERVED
 from karpy.controllers.writer import Telling
-from karpy.core.announcements import created_count, created_remark, decision_remarks
+from karpy.core.announcements import (
+    created_count,
+    created_remark,
+    decision_remarks,
+    pending_remark,
+)
 from karpy.core.disruption.decide import is_news
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.staticpools import is_news as is_news_of_pool
 from karpy.errors import KarpyError
+from karpy.model.census import uncounted
 from karpy.model.commands import DisruptionVerdict
 from karpy.model.kinds import Kind
 from karpy.model.pods import Pod
@@ -37,22 +43,24 @@ from karpy.ports.notices import Notices
 from karpy.ports.observers import Observer
 from karpy.wiring.surface import Surface
 
-_UNCONSIDERED: Final = "karpy_nodes_unconsidered_time_seconds"
 T = TypeVar("T")
+
+_UNCONSIDERED: Final = "karpy_nodes_unconsidered_time_seconds"
 _DURATION: Final = "scheduler_scheduling_duration_seconds"
 _CONTROLLER: Final = {"controller": "provisioner"}
 _REMEMBERED_MAX: Final = 1000
 """So many nodes and NodePools are told apart; what is forgotten is news once more."""
+
 OnNomination = Callable[[str], None]
-"""Is told of a node that pods are expected on."""
+"""Called with a node that pods are expected on."""
 OnQuestion = Callable[[Snapshot], None]
-"""Is told what is about to be decided on."""
+"""Called with what is about to be decided on."""
 OnLook = Callable[[Snapshot], Awaitable[tuple[VainLaunches, ...]]]
 """Says for which pods of a snapshot nothing may be launched."""
 OnVerdict = Callable[[Snapshot, Verdict], None]
-"""Is told what was decided, and on what."""
+"""Called with what was decided, and on what."""
 OnLaunch = Callable[[str, Launch], None]
-"""Is told of the NodeClaim that a launch has become."""
+"""Called with the NodeClaim that a launch has become."""
 
 
 class Instruments:
@@ -152,6 +160,8 @@ class DecisionAudience:
         self._on_nomination = on_nomination
         self._on_verdict = on_verdict
         self._on_launch = on_launch
+        self._pending: Remark | None = None
+        """What was said last about pods that stay pending."""
 
     def deciding(self, snapshot: Snapshot) -> None:
         """Pass on that a decision is about to be made."""
@@ -168,6 +178,15 @@ class DecisionAudience:
         self._telling.count(Count(_DURATION, _CONTROLLER, duration.total_seconds()))
         for remark in decision_remarks(verdict, duration):
             self._telling.remark(remark)
+        self._say_what_is_pending(snapshot, verdict)
+
+    def _say_what_is_pending(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        """Say which pods stay pending, unless that was said of them last."""
+        pods = {pod.key: pod for pod in uncounted(snapshot.pods)} if verdict.refusals else {}
+        pending = pending_remark(verdict, pods)
+        if pending is not None and pending != self._pending:
+            self._telling.remark(pending)
+        self._pending = pending
 
     async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         """Say for which pods of a snapshot nothing may be launched."""

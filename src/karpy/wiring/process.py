@@ -83,8 +83,13 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         objects, feed = connections.usual.objects, connections.usual.feed
         heard = troubles.undone, metrics.count, connections.check_write
         authority = b64encode(access.endpoint.ca_pem.encode()).decode()
-        server = authority, connections.usual.version, metrics.add_source
-        site = Site(objects, feed, WallClock(), recorder, options, environ, *heard, *server)
+        reporter = Reporter(metrics, log)
+        server = authority, connections.usual.version
+        site = Site(
+            *(objects, feed, WallClock(), recorder, options, environ, *heard, *server),
+            on_remark=reporter.remark,
+            add_source=metrics.add_source,
+        )
         with _LastWords(log):
             cloud = await cloud_module.open_cloud(site)
         stack.push_async_callback(cloud.close)
@@ -92,7 +97,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
             surface_of(site, cloud, connections.nominations.objects),
             options,
             notices=recorder,
-            voice=Reporter(metrics, log),
+            voice=reporter,
             journal=_journal(options, troubles, stack),
             metrics=metrics,
         )

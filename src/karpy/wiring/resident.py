@@ -32,8 +32,10 @@ BRISK: Final = WorldSettings(
 )
 """Nodes are ready as soon as they are there, as KWOK's are; leases are renewed, for people look."""
 _NAME: Final = "karpenter"
+
 OpenCloud = Callable[[Site], Awaitable[Cloud]]
 """Opens the cloud that a cluster is on."""
+
 _LIVE: Final = WorldSettings(timing=Timing(beat_seconds=10), taints_nodes=True)
 """People look at leases, and see whether they are renewed."""
 

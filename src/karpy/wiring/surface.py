@@ -26,8 +26,6 @@ class Part(Struct, frozen=True):
 
 ContextOf = Callable[[str], ControllerContext]
 """Returns what a controller works with, by the controller's name."""
-
-
 Parts = Callable[[ContextOf], Iterator[Part]]
 """Builds controllers; they run while the operator leads."""
 

@@ -94,8 +94,6 @@ def write(mirrored: Mirrored, step: tuple[Any, ...]) -> None:
 
 
 NUMBERS = st.integers(0, 7)
-
-
 STEPS = st.lists(
     st.one_of(
         st.tuples(
@@ -351,8 +349,6 @@ POD_STEPS = st.tuples(
     st.sampled_from(["Pending", "Running", "Failed"]),
     st.booleans(),
 )
-
-
 DAEMON_STEPS = st.lists(
     st.one_of(
         POD_STEPS,

@@ -208,6 +208,18 @@ def test_a_decision_is_a_sentence_for_people(out: io.BytesIO) -> None:
     ]
 
 
+def test_pods_that_stay_pending_are_a_sentence_for_people(out: io.BytesIO, console: Log) -> None:
+    fields = {"pods": "5", "reasons": "5 because a limit of the NodePool is reached"}
+
+    console.info("pod(s) stay pending", **fields)
+    _log(out).info("pod(s) stay pending", **fields)
+
+    sentence, line = out.getvalue().splitlines()
+    told = b"5 pod(s) stay pending: 5 because a limit of the NodePool is reached"
+    assert sentence == b"12:00:00.045 " + told + b"  controller=x"
+    assert fields.items() <= json.loads(line).items()
+
+
 def test_a_line_without_a_sentence_keeps_its_fields(out: io.BytesIO, console: Log) -> None:
     error = CloudUnavailable(call="CreateFleet", problem="throttled")
 

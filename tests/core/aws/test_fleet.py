@@ -11,9 +11,11 @@ from karpy.core.aws.fleet import (
     choose_tenancy,
     choose_types,
     fleet_request,
+    is_thin_fallback,
     overrides_everywhere,
     overrides_of,
     reservations_in,
+    trial_tenancy,
 )
 from karpy.core.aws.launchtemplates import LaunchTemplate, TemplateKind, split_by_template
 from karpy.model.ec2 import CapacityReservation, Device, InstanceSettings, InstanceTypeInfo, Region
@@ -160,6 +162,24 @@ def test_spot_goes_before_on_demand(allowed: tuple[str, ...], expected: str) -> 
     asked = asking(one_of(CAPACITY_TYPE, *allowed)) if allowed else {}
 
     assert choose_capacity_type(types_of(M5_LARGE), asked) == expected
+
+
+def test_on_demand_with_few_types_is_remarked_unless_spot_is_not_allowed() -> None:
+    few, many = types_of(M5_LARGE), types_of(M5_LARGE) * 5
+    both, dear = asking(one_of(CAPACITY_TYPE, SPOT, ON_DEMAND)), one_of(CAPACITY_TYPE, ON_DEMAND)
+
+    assert is_thin_fallback(few, ON_DEMAND, both)
+    assert is_thin_fallback(few, ON_DEMAND, {})
+    assert not is_thin_fallback(many, ON_DEMAND, both)
+    assert not is_thin_fallback(few, SPOT, both)
+    assert not is_thin_fallback(few, ON_DEMAND, asking(dear))
+
+
+def test_a_trial_is_on_dedicated_machines_if_some_nodepool_names_them() -> None:
+    key = "karpenter.k8s.aws/instance-tenancy"
+
+    assert choose_tenancy(trial_tenancy([{}, asking(one_of(key, "default"))])) == "default"
+    assert choose_tenancy(trial_tenancy([{}, asking(one_of(key, "dedicated"))])) == "dedicated"
 
 
 def test_the_tenancy_is_shared_if_that_is_allowed() -> None:

@@ -103,6 +103,13 @@ def test_a_profile_of_this_generation_outlives_a_failed_look() -> None:
     assert said(found, "InstanceProfileReady") == (UNKNOWN, "RoleNotFound", "no role `nope`")
 
 
+def test_images_that_boot_no_machine_are_named() -> None:
+    found = with_images(begun(), [], "", NOON, ("ami-1", "ami-2"))
+
+    message = "AMISelector did not match any AMIs for amd64 or arm64, only others: ami-1, ami-2"
+    assert said(found, "AMIsReady") == (FALSE, "AMINotFound", message)
+
+
 def test_a_validation_waits_for_what_it_needs() -> None:
     waiting = with_validation_waiting(with_images(begun(), [AMD64], "", NOON), LATER)
     failing = with_validation_waiting(with_images(begun(), [], "", NOON), LATER)

@@ -64,17 +64,9 @@ def test_spot_costs_what_on_demand_does_until_spot_prices_are_known() -> None:
 
 
 SPOT_IN_A = replace(MARKET, spot={"m5.large": {"eu-west-1a": 30_000}})
-
-
 SOLD_OUT = replace(MARKET, unavailable=frozenset({("spot", "m5.large", "eu-west-1a")}))
-
-
 NO_SPOT = replace(MARKET, closed_capacity_types=frozenset({"spot"}))
-
-
 SHIFTED = replace(MARKET, shifted_zones=frozenset({"eu-west-1a"}))
-
-
 PRICELESS = replace(MARKET, on_demand={}, spot={})
 
 

@@ -54,6 +54,7 @@ from tests.core.check.fields import RuleFields, SnapshotFields
 WEB: Final = {"app": "web"}
 ONLY_A: Final = (pool("web", in_zone("a")),)
 TAINT: Final = Taint("gpu", NO_SCHEDULE)
+LARGE_ONE: Final = instance_type("large", 8, [offering("a", 800), offering("b", 800)])
 SHY: Final = require("rack", Operator.NOT_IN, ["r9"])
 
 
@@ -415,6 +416,29 @@ def test_a_launch_counts_for_a_spread_unless_its_requirements_rule_that_out() ->
 
     assert zones_left() == {"b", "c"}
     assert zones_left("on-demand") == {"a", "b", "c"}
+
+
+def test_a_launch_fills_a_domain_by_what_its_claim_says_not_by_what_its_types_bring() -> None:
+    """All types are on-demand; the law counts the launch only if the claim says so."""
+    bought = NodeTerm((one_of(CAPACITY_TYPE, SPOT, ON_DEMAND),))
+    web = pod("web", labels=WEB, required_node_terms=(bought,), spreads=(even("web"),))
+    old, placed = bound(pod("old", labels=WEB), "n-a"), pod("placed", labels=WEB)
+
+    def zones_left(*kinds: str) -> set[str]:
+        asked = [one_of(CAPACITY_TYPE, *kinds)] if kinds else []
+        its = launch("l1", [placed], in_zone("b"), *asked, options=[option(LARGE_ONE, "b")])
+        judged = world(
+            its,
+            pods=[web, old, placed],
+            refused=[web],
+            pools=(pool("web", in_zone("a", "b")),),
+            nodes=(node("n-a", "a", labels={CAPACITY_TYPE: ON_DEMAND}),),
+            catalog=catalog(LARGE_ONE),
+        )
+        return {host.zone for host in find_hosts(*judged, web.key)}
+
+    assert zones_left() == set()
+    assert zones_left(ON_DEMAND) == {"a", "b"}
 
 
 def test_a_key_that_the_pod_only_shuns_has_no_domains() -> None:

@@ -320,11 +320,7 @@ def test_the_capacity_of_an_offering_counts_as_what_it_really_is() -> None:
 # --- reservations --------------------------------------------------------------------------------
 
 BOOKED: Final = instance_type("medium", 4, [RESERVED_IN_A, offering("a", 400)])
-
-
 IS_RESERVED: Final = one_of(CAPACITY_TYPE, RESERVED)
-
-
 HAS_ID: Final = one_of(RESERVATION, "r-1")
 
 

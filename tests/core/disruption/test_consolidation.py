@@ -426,6 +426,15 @@ def test_a_node_is_replaced_if_that_pays_for_the_room_its_pods_may_take_from_a_b
     assert found.saving == DOLLAR
 
 
+def test_kube_scheduler_puts_pods_also_where_none_should_move() -> None:
+    policy = replace(ALL, consolidate_after=5 * MINUTE)
+    busy = node("c", last_pod_event=NOON - MINUTE)
+    given = replace(crowded(cpu="3"), pools=(pool(policy=policy),))
+    given = replace(given, nodes=(node("a"), node("b"), busy))
+
+    assert move(given, "a").why is NodeReason.NOT_CHEAPER
+
+
 def test_moved_pods_may_be_put_elsewhere_than_where_they_are_expected() -> None:
     """As planned the pod goes to `b`, beside the small part of the buffer."""
     some = [

@@ -265,7 +265,7 @@ def test_a_budget_that_others_use_is_waited_for() -> None:
 
     assert changes_of(explained) == [
         (
-            "wait for 1 node of NodePool web that is on its way out or not ready: budget 1"
+            "wait for 1 node of NodePool web that is being deleted or not ready: budget 1"
             " (`nodes: 1`) allows 1"
         )
     ]

@@ -21,6 +21,7 @@ from tests.builders import (
     affinity,
     anti_affinity,
     catalog,
+    daemon,
     exists,
     instance_type,
     is_in,
@@ -123,6 +124,18 @@ def test_the_nearest_miss_fails_the_fewest_constraints_then_has_the_most_room() 
     assert only_pool_refusal(cluster).nearest == NearMiss(
         "c.large", ("cpu: 10 asked, 9 is the most a type leaves",)
     )
+
+
+def test_daemons_are_named_where_the_pod_would_fit_without_them() -> None:
+    types = catalog([instance_type("t", cpu="4")])
+    daemons = [daemon("agent", cpu="2")]
+    fits_alone = snapshot(pods=[pod("p", cpu="3")], daemons=daemons, catalog=types)
+    never_fits = snapshot(pods=[pod("p", cpu="5")], daemons=daemons, catalog=types)
+
+    assert [only_pool_refusal(each).decisive.detail for each in (fits_alone, never_fits)] == [
+        "cpu: 3 asked, 2 is the most a type leaves, DaemonSets take 2",
+        "cpu: 5 asked, 2 is the most a type leaves",
+    ]
 
 
 def test_the_nearest_miss_may_lack_several_things_if_all_do() -> None:

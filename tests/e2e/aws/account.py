@@ -15,7 +15,7 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.errors import AlreadyExists, ClusterError
 from karpy.model.kinds import CUSTOM_RESOURCE, EC2_NODE_CLASS, NODE, NODE_CLAIM, POD, Kind
-from karpy.ports.objects import Objects, Query
+from karpy.ports.objects import Objects, Patch, PatchType, Query
 from karpy.sim.ec2.joining import JoiningMachines
 from karpy.sim.ec2.machines import Machines, keep_running
 from karpy.sim.kubelets.timing import AT_ONCE
@@ -25,7 +25,7 @@ from karpy.wiring.options import read_options
 from karpy.wiring.process import run_process
 from tests.contract.awsclouds import serving
 
-FAMILIES: Final = ("c6a", "m5", "c7g")
+FAMILIES: Final = ("c6a", "m5", "c7g", "g5")
 _PATIENCE: Final = 120.0
 _LOOKS: Final = 0.3
 _NAMESPACE: Final = "default"
@@ -53,6 +53,13 @@ class Site:
 
     async def delete(self, kind: Kind, name: str) -> None:
         await self.objects.delete(kind, name, namespace=_NAMESPACE if kind.is_namespaced else "")
+
+    async def change(self, kind: Kind, name: str, body: JsonObject) -> None:
+        await self.objects.patch(kind, name, Patch(PatchType.MERGE, body))
+
+    async def labels(self, key: str) -> set[str]:
+        """Return the values of a label of all nodes."""
+        return {each["metadata"]["labels"].get(key, "") for each in await self.all(NODE)}
 
     async def all(self, kind: Kind) -> list[JsonObject]:
         return list((await self.objects.list(kind)).items)

@@ -1,17 +1,24 @@
 """AWS over HTTP, in real time: few stories, but whole."""
 
+import time
+
 import pytest
 
 from karpy.adapters.controlplane.plane import ControlPlane
-from karpy.model.kinds import DEPLOYMENT, EC2_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL
+from karpy.model.kinds import DEPLOYMENT, EC2_NODE_CLASS, EVENT, NODE, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE
 from tests.aws.manifests import ec2_node_class, ec2_pool, one_of
 from tests.e2e.aws.account import Site, on_aws
-from tests.scenarios.manifests import deployment
+from tests.scenarios.manifests import asking, deployment
+
+GPU = "nvidia.com/gpu"
+TAINT = {"key": GPU, "effect": "NoSchedule"}
+WARNING_SECONDS = 120
+"""So long before its end EC2 warns of the interruption of a spot machine."""
 
 
-async def moved_in(site: Site, *capacity_types: str) -> None:
-    await site.apply(EC2_NODE_CLASS, ec2_node_class())
+async def moved_in(site: Site, *capacity_types: str, **spec: object) -> None:
+    await site.apply(EC2_NODE_CLASS, ec2_node_class("default", **spec))
     await site.apply(NODE_POOL, ec2_pool("default", one_of(CAPACITY_TYPE, *capacity_types)))
     await site.apply(DEPLOYMENT, deployment(replicas=3))
     await site.until_running("inflate", 3)
@@ -47,29 +54,71 @@ async def test_pods_get_machines_and_nothing_is_left_of_them(
         await moved_out(site)
 
 
-async def test_a_spot_interruption_is_heard_and_the_machine_replaced() -> None:
-    async with on_aws() as site:
+async def test_interrupted_spot_falls_back_to_on_demand_and_everything_goes_with_its_class(
+    control_plane: ControlPlane,
+) -> None:
+    async with on_aws(control_plane) as site:
         await moved_in(site, "spot", "on-demand")
         [before] = site.fake.instances()
+        assert await site.labels(CAPACITY_TYPE) == {"spot"}
+        site.fake.tables.market.sell_out("spot")
+        began = time.monotonic()
 
         site.fake.interrupt(before.id)
 
         async def is_replaced() -> bool:
-            return before.id not in {each.id for each in site.fake.instances()}
+            return await site.labels(CAPACITY_TYPE) == {"on-demand"}
 
         await site.until(is_replaced)
         await site.until_running("inflate", 3)
+        assert time.monotonic() - began < WARNING_SECONDS
+        assert before.id not in {each.id for each in site.fake.instances()}
 
-        await moved_out(site)
+        await site.delete(EC2_NODE_CLASS, "default")
+
+        async def is_waiting() -> bool:
+            told = {each["reason"] for each in await site.all(EVENT)}
+            return "WaitingOnNodeClaimTermination" in told
+
+        await site.until(is_waiting)
+        assert len(await site.running("inflate")) == 3
+        await site.delete(DEPLOYMENT, "inflate")
+        await site.delete(NODE_POOL, "default")
+        await site.until_clean()
 
 
-async def test_where_spot_is_sold_out_on_demand_is_launched() -> None:
-    async with on_aws() as site:
-        site.fake.tables.market.sell_out("spot")
+async def test_other_images_roll_nodes_and_gpus_are_for_pods_that_ask_for_them(
+    control_plane: ControlPlane,
+) -> None:
+    async with on_aws(control_plane) as site:
+        pinned, latest = ([{"alias": f"al2023@{each}"}] for each in ("v20251201", "latest"))
+        gpus = one_of("karpenter.k8s.aws/instance-category", "g")
+        await site.apply(NODE_POOL, ec2_pool("gpu", gpus, template={"taints": [TAINT]}))
+        asked = {"requests": {"cpu": "1", GPU: "1"}, "limits": {GPU: "1"}}
+        pod = asking(asked, tolerations=[{"key": GPU, "operator": "Exists"}])
+        await site.apply(DEPLOYMENT, deployment("train", 1, pod=pod))
+        await moved_in(site, "on-demand", amiSelectorTerms=pinned)
+        await site.until_running("train", 1)
+        before = {each["metadata"]["name"]: each for each in await site.all(NODE)}
+        images = {each.image for each in site.fake.instances()}
+        [training] = await site.running("train")
+        where = before[training["spec"]["nodeName"]]["metadata"]["labels"]
+        assert where["karpenter.k8s.aws/instance-family"] == "g5"
+        general = {each["spec"]["nodeName"] for each in await site.running("inflate")}
+        assert training["spec"]["nodeName"] not in general
 
-        await moved_in(site, "spot", "on-demand")
+        await site.change(EC2_NODE_CLASS, "default", {"spec": {"amiSelectorTerms": latest}})
 
-        [node] = await site.all(NODE)
-        assert node["metadata"]["labels"][CAPACITY_TYPE] == "on-demand"
+        async def is_rolled() -> bool:
+            return before.keys().isdisjoint(
+                [each["metadata"]["name"] for each in await site.all(NODE)]
+            )
 
+        await site.until(is_rolled)
+        await site.until_running("inflate", 3)
+        await site.until_running("train", 1)
+        assert images.isdisjoint({each.image for each in site.fake.instances()})
+
+        await site.delete(DEPLOYMENT, "train")
+        await site.delete(NODE_POOL, "gpu")
         await moved_out(site)

@@ -35,7 +35,7 @@ BODY_MAX: Final = 3 * 2**20
 
 Answer = Callable[[Call], Awaitable[web.StreamResponse]]
 Report = Callable[[BaseException], None]
-"""Hears of mistakes of ours that a client was only told the gist of."""
+"""Called with bugs of Karpy of which a client gets a short message alone."""
 
 _OF_ONE: Final[Mapping[str, Answer]] = {
     "GET": reading.get,

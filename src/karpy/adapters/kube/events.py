@@ -36,7 +36,7 @@ _NAME_MAX: Final = 200
 
 _Said = tuple[Notice, datetime]
 OnTrouble = Callable[[Notice, ClusterError | CredentialsRefused], None]
-"""Is told of a notice that could not be written, and why."""
+"""Called with a notice that could not be written, and why."""
 
 
 class EventRecorder:

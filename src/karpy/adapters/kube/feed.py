@@ -40,9 +40,9 @@ from karpy.ports.objects import (
 T = TypeVar("T")
 
 OnUnreadable = Callable[[Kind, str, Exception], None]
-"""Is told the kind and key of an object that cannot be read, and why; the key may be empty."""
+"""Called with kind and key of an object that cannot be read, and why; the key may be empty."""
 OnTrouble = Callable[[Kind, ClusterError | CredentialsRefused], None]
-"""Is told why a kind cannot be followed right now; it will be tried again."""
+"""Called with why a kind cannot be followed right now; that is tried again."""
 
 _OBJECTS_IN_A_ROW: Final = 100
 """So many objects are read before others on the loop get their turn."""

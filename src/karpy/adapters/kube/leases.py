@@ -25,7 +25,7 @@ _SPREAD: Final = 0.2
 """By up to this share a candidate waits longer than the next one."""
 
 OnTrouble = Callable[[ClusterError | CredentialsRefused], None]
-"""Is told why the lease could not be read or written; it will be tried again."""
+"""Called with why the lease could not be read or written; that is tried again."""
 
 
 def own_identity() -> str:

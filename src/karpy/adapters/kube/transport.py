@@ -33,7 +33,7 @@ _SUCCESS: Final = range(200, 300)
 _BROKEN: Final = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
 
 OnAnswer = Callable[[str, str, int, float], None]
-"""Is told method and path of a request, the status of its answer (0 is none), and the seconds."""
+"""Called with method and path of a request, the status of its answer (0 is none), the seconds."""
 
 
 class Timeouts(Struct, frozen=True):

@@ -23,8 +23,10 @@ from karpy.model.resources import Resources
 
 _TAKE: Final = -1
 _PUT: Final = 1
+
 _Row: TypeAlias = tuple[int, str]
 """The identity of the labels of pods, and their namespace."""
+
 AMOUNTS_MAX: Final = 5000
 """So many amounts are added to the DaemonSets of a namespace at a time, which takes 0.2 s."""
 

@@ -28,8 +28,11 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader
 from karpy.codec.storage import gather_storage
 from karpy.codec.unreadable import unreadable_budget, unreadable_pod
+from karpy.core.lifecycle.conditions import LAUNCHED
+from karpy.core.lifecycle.expiration import LAUNCH_TIMEOUT
 from karpy.core.scheduling.overlays import apply_overlays
 from karpy.errors import NotFound
+from karpy.model.conditions import AWAITING
 from karpy.model.instances import Catalog
 from karpy.model.kinds import (
     CSI_NODE,
@@ -69,7 +72,9 @@ DISPENSABLE: Final = frozenset({LIMIT_RANGE, RUNTIME_CLASS})
 _AGAIN_SECONDS: Final = 30.0
 """How long to wait before asking again for a kind that is not installed."""
 _PATIENCE: Final = timedelta(seconds=15)
-"""How long decisions wait for the machine of a NodeClaim."""
+"""How long decisions wait for the machine of a NodeClaim whose launch was refused before."""
+_NOT_TRIED: Final = frozenset({"", AWAITING})
+"""What its condition says until then: the cloud may have the machine already."""
 _SPREADING: Final = (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
 """What default spread constraints find the pods of a workload by."""
 
@@ -183,9 +188,12 @@ class Mirror:
             return True
         created = kept.record.meta.created
         # Differs: a NodeClaim without a machine: Karpenter decides about no pod and no node as
-        # long as its launch may take, 5 minutes; Karpy waits 15 seconds for it, because one
-        # NodeClaim that cannot be launched would hold up all others.
-        is_late = created is not None and self._clock.now() > created + _PATIENCE
+        # long as its launch may take, 5 minutes; Karpy waits 15 seconds for it once the cloud has
+        # refused the launch, because one NodeClaim that has no machine would hold up all others.
+        launched = kept.record.conditions.get(LAUNCHED)
+        is_refused = launched is not None and launched.reason not in _NOT_TRIED
+        patience = _PATIENCE if is_refused else LAUNCH_TIMEOUT
+        is_late = created is not None and self._clock.now() > created + patience
         return self._is_ours(kept.record) and not is_late
 
     async def wait_until_synced(self) -> None:

@@ -31,10 +31,12 @@ from karpy.ports.objects import Change
 from karpy.ports.records import Kept
 
 T = TypeVar("T")
+
 _decoder: Final = Decoder()
 _NOTHING: Final[Mapping[str, Any]] = {}
+
 Listener = Callable[[str, T | None, T | None], None]
-"""Is told the key of an object, what it was, and what it is now."""
+"""Called with the key of an object, what it was, and what it is now."""
 OnFailure = Callable[[str, KarpyError], None]
 
 
@@ -68,31 +70,14 @@ def controller_reader(kind: str) -> FieldReader[PodController]:
 
 
 BUDGETS: Final = FieldReader(read_budget)
-
-
 SERVICES: Final = FieldReader(read_service)
-
-
 NAMESPACES: Final = FieldReader(named_namespace)
-
-
 VOLUMES: Final = FieldReader(read_volume)
-
-
 VOLUME_CLAIMS: Final = FieldReader(read_claim)
-
-
 LIMIT_RANGES: Final = FieldReader(read_limit_range)
-
-
 RUNTIME_CLASSES: Final = FieldReader(read_runtime_class)
-
-
 STORAGE_CLASSES: Final = FieldReader(read_class)
-
-
 ATTACH_LIMITS: Final[FieldReader[Mapping[str, int | None]]] = FieldReader(read_attach_limits)
-
 
 AnyReader = FieldReader[Any]
 
@@ -137,14 +122,8 @@ class OverlayReader:
 
 
 CLAIMS = EntryReader(read_claim_record)
-
-
 NODES = EntryReader(read_node_record)
-
-
 POOLS = EntryReader(read_pool_record, read_pool)
-
-
 OVERLAYS = OverlayReader()
 
 
@@ -159,7 +138,7 @@ class Shelf(Generic[T]):
         self.version = 0
         """Moves with every change."""
         self.on_failure: OnFailure = raise_at_once
-        """Is told which change a listener could not take; the others hear of it all the same."""
+        """Called with a change that a listener failed on; the others get it all the same."""
         self._listeners: list[Listener[T]] = []
 
     def get(self, key: str) -> T | None:

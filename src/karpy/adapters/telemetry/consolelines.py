@@ -10,6 +10,7 @@ _SENTENCES: Final = {
     "computed unready node(s) will fit pod(s)": (
         "decided that {nodes} node(s) on their way take {pods} pod(s)"
     ),
+    "pod(s) stay pending": "{pods} pod(s) stay pending: {reasons}",
     "created nodeclaim": "created {NodeClaim} of NodePool {NodePool} for {requests}, as"
     " {instance-types}",
     "launched nodeclaim": "launched {NodeClaim}: {instance-type}, {capacity-type}, in {zone}",

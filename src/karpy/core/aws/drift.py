@@ -35,6 +35,7 @@ VERSION: Final = "v5"
 """Of the way to hash; hashes of different versions say nothing about each other."""
 _NANOSECONDS: Final = 1000
 """In a microsecond."""
+
 JsonObject = Mapping[str, Any]
 _Hash = Callable[[Any], int]
 _Fields = Sequence[tuple[str, str, _Hash]]
@@ -165,8 +166,6 @@ _PLAIN: Final = frozenset(
     {"rootVolume", "role", "networkCardIndex", "deviceIndex", "interfaceType"}
 )
 """Fields that are no pointers in Go: a zero value counts as absent."""
-
-
 _DISK: Final[_Fields] = (
     ("DeleteOnTermination", "deleteOnTermination", _flag),
     ("Encrypted", "encrypted", _flag),
@@ -178,15 +177,11 @@ _DISK: Final[_Fields] = (
     ("VolumeSize", "volumeSize", _size),
     ("VolumeType", "volumeType", hash_text),
 )
-
-
 _MAPPING: Final[_Fields] = (
     ("DeviceName", "deviceName", hash_text),
     ("EBS", "ebs", _struct("BlockDevice", _DISK)),
     ("RootVolume", "rootVolume", _flag),
 )
-
-
 _KUBELET: Final[_Fields] = (
     ("ClusterDNS", "clusterDNS", _list(hash_text)),
     ("MaxPods", "maxPods", _int32),
@@ -201,36 +196,24 @@ _KUBELET: Final[_Fields] = (
     ("ImageGCLowThresholdPercent", "imageGCLowThresholdPercent", _int32),
     ("CPUCFSQuota", "cpuCFSQuota", _flag),
 )
-
-
 _INTERFACE: Final[_Fields] = (
     ("NetworkCardIndex", "networkCardIndex", _int32),
     ("DeviceIndex", "deviceIndex", _int32),
     ("InterfaceType", "interfaceType", hash_text),
 )
-
-
 _METADATA: Final[_Fields] = (
     ("HTTPEndpoint", "httpEndpoint", hash_text),
     ("HTTPProtocolIPv6", "httpProtocolIPv6", hash_text),
     ("HTTPPutResponseHopLimit", "httpPutResponseHopLimit", hash_integer),
     ("HTTPTokens", "httpTokens", hash_text),
 )
-
-
 _TRACKING: Final[_Fields] = (
     ("TCPEstablishedTimeout", "tcpEstablishedTimeout", _int32),
     ("UDPStreamTimeout", "udpStreamTimeout", _int32),
     ("UDPTimeout", "udpTimeout", _int32),
 )
-
-
 _GROUP: Final[_Fields] = (("Name", "name", hash_text), ("ID", "id", hash_text))
-
-
 _CPU: Final[_Fields] = (("NestedVirtualization", "nestedVirtualization", hash_text),)
-
-
 _SPEC: Final[_Fields] = (
     ("PlacementGroupSelector", "placementGroupSelector", _struct("PlacementGroupSelector", _GROUP)),
     ("AssociatePublicIPAddress", "associatePublicIPAddress", _flag),

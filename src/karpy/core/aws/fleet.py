@@ -25,6 +25,8 @@ from karpy.model.verdicts import LaunchOption
 
 OPTIONS_MAX: Final = 60
 """CreateFleet takes no more instance types."""
+_TYPES_WISHED: Final = 5
+"""With fewer types a launch finds no capacity more often than need be."""
 TENANCY: Final = "karpenter.k8s.aws/instance-tenancy"
 _DEFAULT: Final = "default"
 _DEDICATED: Final = "dedicated"
@@ -119,6 +121,15 @@ def choose_capacity_type(types: Iterable[InstanceType], requirements: Requiremen
         if each in there and (allowed is None or each in allowed):
             return each
     return ON_DEMAND
+
+
+def is_thin_fallback(
+    types: Sequence[InstanceType], capacity_type: str, requirements: Requirements
+) -> bool:
+    """Say whether few types are left to choose from of a launch that need not be on-demand."""
+    allowed = requirements.get(CAPACITY_TYPE)
+    may_be_spot = allowed is None or SPOT in allowed
+    return capacity_type == ON_DEMAND and may_be_spot and len(types) < _TYPES_WISHED
 
 
 def choose_tenancy(requirements: Requirements) -> str:

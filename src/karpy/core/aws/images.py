@@ -121,6 +121,11 @@ def choose_images(
     return tuple(sorted(found, key=lambda each: (_newest_first(created[each.id]), each.id)))
 
 
+def unusable_images(images: Iterable[Image]) -> tuple[str, ...]:
+    """Name the images that boot no machine: their architecture is unknown, or is not said."""
+    return tuple(sorted({each.id for each in images if each.architecture not in _ARCHITECTURES}))
+
+
 def image_for(images: Iterable[FoundImage], type_: InstanceType) -> FoundImage | None:
     """Return the first image that boots an instance type."""
     return next((each for each in images if boots(each, type_.requirements)), None)

@@ -1,5 +1,6 @@
 """Launch templates: which ones a launch needs, what they are called and what is in them."""
 
+from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
@@ -24,6 +25,9 @@ PREFIX: Final = "karpenter.k8s.aws/"
 EFA: Final = "vpc.amazonaws.com/efa"
 ENCLAVE: Final = "eks.amazonaws.com/nip-slots"
 CAPACITY_BLOCK: Final = "capacity-block"
+USER_DATA_MAX: Final = 16384
+"""Bytes; EC2 takes no more."""
+USER_DATA_LARGE: Final = USER_DATA_MAX * 9 // 10
 _GIB: Final = 2**30
 _WITHOUT_IPV6_METADATA: Final = ("us-iso-", "us-isob-", "us-isof-")
 _MASK: Final = 2**64 - 1
@@ -128,6 +132,11 @@ def launch_template(batch: Batch, kind: TemplateKind) -> LaunchTemplate:
     # reuse Karpenter's templates, because both create and delete them as needed.
     number = int.from_bytes(digest[:8], "big") & _MASK
     return LaunchTemplate(f"{PREFIX}{number}", kind, data)
+
+
+def user_data_bytes(template: LaunchTemplate) -> int:
+    """Return how long the user data of a template is, as EC2 counts it."""
+    return len(b64decode(template.data["UserData"]))
 
 
 def template_tags(batch: Batch) -> list[dict[str, str]]:

@@ -31,6 +31,7 @@ PLACEMENT_READY: Final = "PlacementGroupReady"
 RESERVATIONS_READY: Final = "CapacityReservationsReady"
 VALIDATED: Final = "ValidationSucceeded"
 _NEEDED: Final = (IMAGES_READY, PROFILE_READY, GROUPS_READY, SUBNETS_READY)
+_SHOWN: Final = 5
 _EXPIRING_BEFORE: Final = timedelta(minutes=40)
 """A capacity block is drained so long before it ends."""
 _CHECKS: Final = {
@@ -70,9 +71,17 @@ def with_security_groups(
 
 
 def with_images(
-    node_class: Ec2NodeClass, images: Sequence[FoundImage], unsupported: str, now: datetime
+    node_class: Ec2NodeClass,
+    images: Sequence[FoundImage],
+    unsupported: str,
+    now: datetime,
+    unusable: Sequence[str] = (),
 ) -> Ec2NodeClass:
-    """Write the images that were found; `unsupported` says why an alias cannot be used."""
+    """
+    Write the images that were found; `unsupported` says why an alias cannot be used.
+
+    `unusable` are the IDs of images that are selected and boot no machine.
+    """
     if unsupported:
         return _false(node_class, IMAGES_READY, "UnsupportedAlias", unsupported, now)
     written = replace(node_class, status=replace(node_class.status, images=tuple(images)))
@@ -81,6 +90,9 @@ def with_images(
     # Differs: an alias of which no parameter names an image: Karpenter only logs it; Karpy writes
     # AMINotFound into the condition AMIsReady, as for other selectors.
     message = "AMISelector did not match any AMIs"
+    if unusable:
+        shown = ", ".join(unusable[:_SHOWN])
+        message += f" for amd64 or arm64, only others: {shown}"
     return _false(written, IMAGES_READY, "AMINotFound", message, now)
 
 

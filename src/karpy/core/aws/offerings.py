@@ -145,6 +145,8 @@ class Shop:
                 price = usual
                 if capacity_type == SPOT and market.spot is not None:
                     price = market.spot.get(name, {}).get(zone, 0)
+                # Differs: a type that AWS lists no price of, and that a NodeOverlay gives one:
+                # Karpenter launches it; Karpy does not, because an overlay corrects prices.
                 can_be_had = (
                     is_sold
                     and price > 0

@@ -17,7 +17,9 @@ NOT_FOUND: Final = frozenset(
         "ParameterNotFound",
     }
 )
-ALREADY_EXISTS: Final = frozenset({"EntityAlreadyExists"})
+ALREADY_EXISTS: Final = frozenset(
+    {"EntityAlreadyExists", "InvalidLaunchTemplateName.AlreadyExistsException"}
+)
 SOLD_OUT: Final = frozenset(
     {
         "InsufficientInstanceCapacity",

@@ -301,8 +301,6 @@ FAMILIES: Final[Mapping[str, ImageFamily]] = {
         ImageFamily(CUSTOM, lambda bootstrap: bootstrap.user_data),
     )
 }
-
-
 _OF_ALIAS: Final = {
     "al2": AL2,
     "al2023": AL2023,

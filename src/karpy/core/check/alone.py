@@ -13,6 +13,7 @@ any capacity type.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, product
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from karpy.core.check.constraints import Domains, join_domains, may_be_in, stric
 from karpy.core.check.market import Machine, Stock, template_of
 from karpy.core.check.neighbours import Group, groups_of
 from karpy.core.check.options import lack_of_variety, remaining
-from karpy.core.check.scene import LaunchPlace, Resident, Scene, Tally, settled
+from karpy.core.check.scene import LaunchPlace, Place, Resident, Scene, Tally, settled
 from karpy.core.check.spreads import (
     Spread,
     as_spread,
@@ -299,7 +300,7 @@ def _left_by_spread(scene: Scene, pod: Pod, spread: Spread, strict: Requirements
     """Keep the domains where count + self - minimum stays within maxSkew."""
     selected = select_counted(scene, spread)
     count = Tally(_anywhere(scene, each, spread.key) for each in selected)
-    surely = select_counted(scene, spread, surely=True)
+    surely = filter(partial(_says_enough, scene, spread), selected)
     sure = Tally(settled(_stated(scene, each, spread.key) for each in surely))
     there = domains_of_nodes(filter(spread.filter.counts, scene.nodes), spread.key)
     pools = scene.market.pools_ready
@@ -312,6 +313,16 @@ def _left_by_spread(scene: Scene, pod: Pod, spread: Spread, strict: Requirements
     most = spread.max_skew + least - int(spread.scope.selects(pod))
     left = frozenset(domain for domain in known if count[domain] <= most)
     return Freedom(Rule.SPREAD, spread.key, left, is_pinned=True)
+
+
+def _says_enough(scene: Scene, spread: Spread, resident: Resident) -> bool:
+    """
+    Say whether the node filter of a spread surely passes a pod by what its place says.
+
+    The law counts a pod of a launch by the requirements of its claim. A label that only the types
+    of the claim bring is not among them: such a pod leaves its domain as empty as it was.
+    """
+    return spread.filter.counts_by(resident.place, partial(_said, scene, resident.place))
 
 
 def _left_by_affinity(scene: Scene, pod: Pod, group: Group, strict: Requirements) -> Freedom:
@@ -342,11 +353,22 @@ def _anywhere(scene: Scene, resident: Resident, key: str) -> Domains:
 
 def _stated(scene: Scene, resident: Resident, key: str) -> Domains:
     """Say where the requirements of a place let it be while pods were being placed."""
-    place = resident.place
-    is_reserved = isinstance(place, LaunchPlace) and bool(place.launch.reservations)
-    if is_reserved and key in {CAPACITY_TYPE, scene.snapshot.catalog.reservation_label}:
+    if _is_said_late(scene, resident.place, key):
         return Domains(is_open=True)
-    return place.stated(key)
+    return resident.place.stated(key)
+
+
+def _said(scene: Scene, place: Place, key: str) -> Requirement | None:
+    """Return what a place required of a label while pods were being placed, if anything."""
+    if isinstance(place, LaunchPlace):
+        return None if _is_said_late(scene, place, key) else place.stock.granted.get(key)
+    return place.values(key)
+
+
+def _is_said_late(scene: Scene, place: Place, key: str) -> bool:
+    """Say whether a launch requires a label only since all pods are placed."""
+    is_reserved = isinstance(place, LaunchPlace) and bool(place.launch.reservations)
+    return is_reserved and key in {CAPACITY_TYPE, scene.snapshot.catalog.reservation_label}
 
 
 def _reach(scene: Scene, key: str, strict: Requirements) -> frozenset[str]:

@@ -184,7 +184,7 @@ def strict_requirements(pod: Pod) -> list[dict[str, Requirement]]:
 
 
 def strict_wants(pod: Pod) -> list[tuple[Requirement, ...]]:
-    """List the same as it is written."""
+    """List what a pod requires of labels as it is written, once for each such term."""
     terms = pod.rules.required_node_terms
     said = [term.expressions for term in terms if term.expressions] if terms else [()]
     wants = [(*pod.rules.node_selector, *expressions) for expressions in said]

@@ -54,9 +54,12 @@ _LATER_LABELS: Final = {
     INITIALIZED: one_of(INITIALIZED, "true"),
 }
 """What every node of ours carries once pods can be bound to it."""
+
 _Daemons: TypeAlias = tuple[int, ...]
 """Which DaemonSets, by their place in the snapshot."""
+
 _PERCENT: Final = 100
+
 Thing: TypeAlias = tuple[str, str, int | str]
 """What an overlay can touch: NodePool, type, and the index of an offering or a resource."""
 Touched: TypeAlias = dict[Thing, list[NodeOverlay]]
@@ -271,7 +274,7 @@ class Market:
 
     @cached_property
     def pools_in_use(self) -> tuple[NodePool, ...]:
-        """Those of them that have something to sell."""
+        """The NodePools that may make nodes and have something to sell."""
         return tuple(pool for pool in self.pools_ready if self._sells(pool))
 
     def _sells(self, pool: NodePool) -> bool:

@@ -28,6 +28,7 @@ from karpy.model.verdicts import Launch, Reason, Verdict
 
 Kind: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 """Namespace and labels: all that a rule can tell of a pod."""
+
 _AFTER_A_TRY: Final = frozenset(
     {
         Reason.NO_POOL,
@@ -414,7 +415,7 @@ class Scene:
         """
         Return the pods that stay where they are, by node.
 
-        Among them are those of a going node that were refused at once: no plan moves them.
+        Among them are those of a deleting node that were refused at once: no plan moves them.
         """
         displaced = displaced_pods(self.snapshot)
         refusals = (each for each in self.verdict.refusals if each.reason not in _AFTER_A_TRY)

@@ -29,7 +29,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.core.check.breaches import Breach, Rule
-from karpy.core.check.constraints import Alternatives, alternatives_of, tolerates
+from karpy.core.check.constraints import (
+    Alternatives,
+    Values,
+    alternatives_of,
+    holds_surely,
+    tolerates,
+)
 from karpy.core.check.scene import (
     NodePlace,
     Place,
@@ -71,6 +77,11 @@ class NodeFilter(Struct, frozen=True):
         return self._is_tolerant_of(place) and (
             not self.honors_affinity or all(place.meets(each) for each in self.alternatives)
         )
+
+    def counts_by(self, place: Place, values: Values) -> bool:
+        """Say whether pods at a place count if its labels may have these values only."""
+        holds = all(holds_surely(each, values) for each in self.alternatives)
+        return self._is_tolerant_of(place) and (not self.honors_affinity or holds)
 
     def admits(self, domain: str) -> bool:
         """Say whether nodes of a domain may count, as far as the key tells."""

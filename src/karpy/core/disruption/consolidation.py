@@ -205,6 +205,7 @@ class Consolidation:
             reserved_mode=ReservedMode.FALLBACK,
             stops_early=stops_early,
             keeps_places=True,
+            is_crowded=True,
         )
 
     def _replaced(

@@ -65,7 +65,7 @@ class Pass:
     def methods(self) -> Iterator[DisruptionMethod]:
         """Give the methods to ask, one after the other, until one has a command."""
         for method in METHODS:
-            if method.name not in self._passed_over:
+            if method.name not in self._unasked:
                 yield method
                 # One that failed has no proposal, and keeps no other from its turn.
                 proposal = self._proposals.get(method.name)
@@ -116,7 +116,7 @@ class Pass:
 
     def considered(self) -> frozenset[str]:
         """Return the names of the nodes that all methods have had their say about."""
-        unasked = {each.name for each in METHODS} - self._passed_over - self._proposals.keys()
+        unasked = {each.name for each in METHODS} - self._unasked - self._proposals.keys()
         chosen = {node.node for node in self.verdict().nodes}
         if unasked:
             return frozenset(chosen)
@@ -124,13 +124,13 @@ class Pass:
         return frozenset({each.name for each in self.question.snapshot.nodes} - put_off | chosen)
 
     @property
-    def _passed_over(self) -> frozenset[str]:
-        return self.question.settled | self.question.rejected
+    def _unasked(self) -> frozenset[str]:
+        return self.question.settled | self.question.passed_over
 
     def _note_late(self, made: Proposal) -> None:
         late = [each.node for each in made.refusals if each.why is NodeReason.OUT_OF_TIME]
         # Where no question was answered at all, the first one had all the time there is.
-        self._late.update(late if self.evaluation.has_answered else late[1:])
+        self._late.update(late if self.evaluation.answered.difference(late) else late[1:])
 
     def _refusals(self) -> Iterator[NodeRefusal]:
         return (each for made in self._proposals.values() for each in made.refusals)

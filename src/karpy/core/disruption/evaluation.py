@@ -110,7 +110,7 @@ class Evaluation:
         if self.was_cut:
             self._problem = self._what_if = None
         if self._what_if is not None:
-            self._what_if.has_answered = False
+            self._what_if.answered.clear()
 
     @property
     def was_cut(self) -> bool:
@@ -118,9 +118,9 @@ class Evaluation:
         return self._what_if is not None and self._what_if.was_cut
 
     @property
-    def has_answered(self) -> bool:
-        """Whether a question was answered since `begin`."""
-        return self._what_if is not None and self._what_if.has_answered
+    def answered(self) -> frozenset[str]:
+        """Names of nodes that questions were answered about since `begin`."""
+        return frozenset() if self._what_if is None else frozenset(self._what_if.answered)
 
     def take_failures(self) -> list[KarpyError]:
         """Return the errors of questions since this was asked last."""

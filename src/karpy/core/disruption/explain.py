@@ -63,7 +63,7 @@ class NodeOutcome(Enum):
 
     GOES = "a method takes it now"
     WAITS = "a method would take it, and another command comes first"
-    GOING = "it is on its way out"
+    GOING = "it is being deleted"
     STAYS = "every method leaves it alone"
 
 
@@ -388,6 +388,7 @@ def _is_free_without(gone: Sequence[Pod], candidate: Candidate, evaluation: Eval
         new_nodes_max=1,
         reserved_mode=ReservedMode.FALLBACK,
         keeps_places=True,
+        is_crowded=True,
     )
     return not (found.homeless or found.needs_more_nodes)
 

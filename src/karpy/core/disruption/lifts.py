@@ -189,9 +189,9 @@ def _change_of_budget(kept: Kept, allowance: Allowance) -> Change:
         return Change(text, why, is_wait=True)
     until = find_next(policy, kept.reason, allowance.nodes, more_than=allowance.consumed, since=now)
     if allowance.allowed:
-        taken = f"{allowance.consumed} nodes of {pool} that are on their way out or not ready"
+        taken = f"{allowance.consumed} nodes of {pool} that are being deleted or not ready"
         if allowance.consumed == 1:
-            taken = f"1 node of {pool} that is on its way out or not ready"
+            taken = f"1 node of {pool} that is being deleted or not ready"
         text = f"wait for {taken}: {budgets} allows {allowance.allowed}"
         return Change(text, why, is_wait=True, until=until)
     if until is not None:

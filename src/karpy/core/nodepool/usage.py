@@ -20,7 +20,9 @@ UNSYNCED_PERIOD: Final = timedelta(seconds=1)
 _ALWAYS_TOLD: Final[Resources] = dict.fromkeys((CPU, MEMORY, PODS, EPHEMERAL_STORAGE, NODES), 0)
 ERRORS: Final = "nodepools_cost_tracker_errors_total"
 _POOL: Final = "NodePool"
+
 _Prices: TypeAlias = dict[tuple[str, str, str], int]
+
 LIMIT: Final = "nodepools_limit"
 USAGE: Final = "nodepools_usage"
 COST: Final = "nodepools_cost_total"

@@ -51,8 +51,10 @@ _IGNORED: Final = frozenset(Reason) - _NOT_CONSIDERED - _WITHOUT_PLACE - _PUT_OF
 _WAITING: Final = frozenset({"", "Pending"})
 FLEXIBLE: Final = "flexible"
 NOWHERE: Final = "none"
+
 _Zones: TypeAlias = frozenset[str]
 _Tally: TypeAlias = Mapping[str, int]
+
 PENDING: Final = "Pending"
 
 

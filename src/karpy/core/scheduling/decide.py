@@ -31,8 +31,10 @@ from karpy.model.verdicts import Launch, Nomination, Reason, Refusal, Verdict
 
 _PODS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
 Entry = tuple[Pod, PodClass]
+
 CULPRITS_MAX: Final = 16
 """Where decisions fail with more pods than that, the pods are hardly the cause."""
+
 Decide = Callable[[Snapshot, KeepGoing], Verdict]
 
 

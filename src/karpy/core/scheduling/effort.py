@@ -8,6 +8,7 @@ from karpy.model.pods import Pod, PodRules
 from karpy.model.verdicts import Reason, Refusal
 
 KeepGoing = Callable[[], bool]
+
 _WORK_BETWEEN_LOOKS: Final = 4096
 """Groups looked at, steps made and the like; together they take some milliseconds."""
 CONSTRAINTS_MAX: Final = 500

@@ -38,7 +38,7 @@ class Loads:
         """Where the digit of each resource begins."""
 
     def find(self, requests: Resources) -> int | None:
-        """Return the same, which is remembered, of requests that stay alive."""
+        """Return the number of requests that stay alive; it is remembered."""
         load = self.known.get(id(requests))
         return self.load_of(requests) if load is None else load
 

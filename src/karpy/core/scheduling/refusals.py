@@ -7,7 +7,7 @@ from karpy.core.scheduling.effort import OutOfTime
 from karpy.core.scheduling.instancetypes import dense_members, from_flags, members
 from karpy.core.scheduling.packers.greedy import Packer
 from karpy.core.scheduling.podclasses import KeyRule, PodClass, Step
-from karpy.core.scheduling.signatures import NEVER, contradicts, reached
+from karpy.core.scheduling.signatures import NEVER, contradicts, reached, why_too_long
 from karpy.core.scheduling.templates import Template
 from karpy.core.scheduling.topologygroups import Group, Kind
 from karpy.model.constraints import first_untolerated
@@ -84,6 +84,8 @@ class PoolConstraints:
             )
             return
         have = self._signatures.requirements[self._template.signature]
+        if why := why_too_long(have, merge(have, self._step.footing.full)):
+            yield TypeConstraint(Constraint.REQUIREMENT, why, 0)
         for key, wanted in sorted(self._step.footing.full.items()):
             present = have.get(key)
             if present is None and key not in self._table.well_known and not wanted.is_negative:
@@ -120,6 +122,9 @@ class PoolConstraints:
                 f"{name}: {format_quantity(amount, name)} asked, "
                 f"{format_quantity(most, name)} is the most a type leaves"
             )
+            taken = self._template.least_overhead(self._template.mask).get(name, 0)
+            if most < amount <= most + taken:
+                detail += f", DaemonSets take {format_quantity(taken, name)}"
             yield TypeConstraint(Constraint.RESOURCE, detail, room.reaching(amount))
 
     def _ports_and_volumes(self) -> Iterator[TypeConstraint]:

@@ -24,6 +24,9 @@ from karpy.model.requirements import (
 NEVER: Final = -1
 NOT_SOLD: Final = PRICE_MAX + 1
 """More than anything costs."""
+_KEYS_MAX: Final = 90
+"""A NodeClaim has at most 100 requirements; topology adds some."""
+_SHUNNED_MAX: Final = 1000
 
 
 class Want:
@@ -149,7 +152,10 @@ class Signatures:
         # without room or pods meet that must be apart; Karpy does not let the next pod add it if a
         # DaemonSet or a pod anti-affinity depends on it.
         wanted = {key: each for key, each in wanted.items() if key in have or self._may_gain(key)}
-        return self.intern(merge(have, wanted) if wanted else have)
+        if not wanted:
+            return signature
+        both = merge(have, wanted)
+        return NEVER if why_too_long(have, both) else self.intern(both)
 
     def _may_gain(self, key: str) -> bool:
         return key not in self.watched or key in self.table.well_known or self.table.defines(key)
@@ -272,6 +278,22 @@ class _KeyUsers:
             return
         for value in requirement.values:
             self.by_value[value] = self.by_value.get(value, 0) | bit
+
+
+def why_too_long(have: Requirements, both: Requirements) -> str:
+    """Say of what a claim would get more than a NodeClaim may hold; empty if of nothing."""
+    # An API server refuses a NodeClaim that is too long, with all the pods that were to go there.
+    for what, measure, most in (
+        ("requirements on {} labels", len, _KEYS_MAX),
+        ("{} excluded label values", _count_shunned, _SHUNNED_MAX),
+    ):
+        if measure(both) > most and measure(both) > measure(have):
+            return f"{what.format(measure(both))}, a NodeClaim takes {most}"
+    return ""
+
+
+def _count_shunned(requirements: Requirements) -> int:
+    return sum(len(each.values) for each in requirements.values() if each.complement)
 
 
 def _is_written(requirement: Requirement | None) -> bool:

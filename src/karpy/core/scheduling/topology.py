@@ -337,6 +337,9 @@ class Topology:
             def allows(site: Site) -> bool:
                 if tolerations is not None and first_untolerated(site.taints, tolerations):
                     return False
+                # Parity: pods on a new claim whose types all bring a label that the spread's
+                # carrier asks for, while the claim does not require the label: as Karpenter,
+                # Karpy does not count them, and may refuse a pod that another order would place.
                 have = site.requirements
                 return any(why_incompatible(have, each) is None for each in alternatives)
 

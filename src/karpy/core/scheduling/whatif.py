@@ -62,6 +62,8 @@ class Terms(TypedDict, total=False):
     """Whether the search ends at the first pod that finds no place."""
     keeps_places: bool
     """Whether other pods without a node that have room on one now must have a place then, too."""
+    is_crowded: bool
+    """Whether that must hold, too, if moved pods go first where virtual ones have their room."""
 
 
 class _Question(Struct, frozen=True):
@@ -73,6 +75,7 @@ class _Question(Struct, frozen=True):
     reserved_mode: ReservedMode = ReservedMode.FALLBACK
     stops_early: bool = True
     keeps_places: bool = False
+    is_crowded: bool = False
 
 
 class WhatIf:
@@ -88,8 +91,8 @@ class WhatIf:
         self._state: State | None = None
         self._other: tuple[Catalog, WhatIf] | None = None
         """Answers with another catalog, the last one asked for."""
-        self.has_answered = False
-        """Whether some question was answered; the caller may reset it."""
+        self.answered: set[str] = set()
+        """Names of nodes that questions were answered about; the caller may clear it."""
         self.was_cut = False
         """Whether time was up before a question was answered."""
         self.failures: list[KarpyError] = []
@@ -150,15 +153,15 @@ class WhatIf:
             # Steps that were under way are made anew, should there be another question.
             self._state, self.was_cut = None, True
             return replace(_unanswered(movers, Reason.UNDECIDED), is_out_of_time=True)
-        self.has_answered = True
+        self.answered |= gone
         return found
 
     def _beside_buffers(
         self, gone: frozenset[str], movers: list[Entry], question: _Question, kept: frozenset[str]
     ) -> Relocation:
-        """Give the answer that holds, too, if moved pods go first where buffers have their room."""
+        """Look again, if that is asked for, with moved pods where buffers have their room."""
         found = self._search(gone, movers, question, kept)
-        rooms = self._rooms_of_buffers(found, kept) if movers else ()
+        rooms = self._rooms_of_buffers(found, kept) if question.is_crowded else ()
         if not rooms or found.homeless or found.needs_more_nodes:
             return found
         # Kube-scheduler puts them there. A node would be launched for the buffer, and its own node
@@ -309,7 +312,8 @@ class _Search:
         self._moving = moving
         self._needing = {*moving, *kept} if kept else moving
         self._number = state.problem.existing.number
-        self._closed = self._mask(question.closed)
+        # Kube-scheduler puts pods there whether nodes are closed or not.
+        self._closed = self._mask(question.closed) & ~self._mask(crowded)
         self._crowded = [self._number[name] for name in crowded]
         self._others: dict[str, int] = {}
         self._claims: dict[int, None] = {}

@@ -18,7 +18,7 @@ _ADDRESS: Final = "10.0.0.1"
 _AGAIN_SECONDS: Final = 2.0
 
 OnTrouble = Callable[[str, KarpyError], None]
-"""Hears which node could not be made or deleted, and why; it is tried again."""
+"""Called with a node that could not be made or deleted, and why; it is tried again."""
 
 
 class JoiningMachines:

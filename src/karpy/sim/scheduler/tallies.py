@@ -116,7 +116,7 @@ class Tally:
         return 0 if domain is None else self.totals.get(domain, 0)
 
     def in_slot(self, slot: int) -> int:
-        """Say the same of the node in a slot."""
+        """Say what the domain of the node in a slot weighs."""
         domain = self.values[slot]
         return 0 if domain is None else self.totals.get(domain, 0)
 

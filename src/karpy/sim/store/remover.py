@@ -60,7 +60,7 @@ class Remover:
     def remove_pod(
         self, table: Table, pod: JsonObject, grace_seconds: int | None
     ) -> JsonObject | None:
-        """Do the same to a pod that no finalizer holds."""
+        """Remove a pod that no finalizer holds, or mark it until its grace period is over."""
         marked = self._graceful(pod, grace_seconds)
         if marked is pod["metadata"]:
             return pod

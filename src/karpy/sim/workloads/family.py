@@ -28,7 +28,7 @@ _NO_STATUS: Final[JsonObject] = {}
 
 
 class Listener(Struct, frozen=True):
-    """Hears of the objects that one kind of owner may control."""
+    """Called with the objects that one kind of owner may control."""
 
     kind: Kind
     changed: Callable[[str], None]

@@ -20,7 +20,7 @@ class Backoff(Struct, frozen=True):
     last: datetime | None = None
 
     def after(self, successes: list[JsonObject], failures: list[JsonObject]) -> "Backoff":
-        """Return the same with pods that have ended since."""
+        """Return the backoff after further pods have ended."""
         times = sorted(map(finished_at, failures))
         if not successes:
             return Backoff(self.failures + len(times), times[-1]) if times else self

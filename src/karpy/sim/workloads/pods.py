@@ -61,7 +61,7 @@ def has_news(status: JsonObject, before: JsonObject) -> bool:
 
 
 def is_active(pod: JsonObject) -> bool:
-    """Say whether a pod is neither finished nor on its way out."""
+    """Say whether a pod is neither finished nor being deleted."""
     return phase_of(pod) not in FINISHED and not is_going(pod)
 
 
@@ -76,7 +76,7 @@ def parted(pods: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
 
 
 def is_terminating(pod: JsonObject) -> bool:
-    """Say whether a pod is on its way out and still runs."""
+    """Say whether a pod is being deleted and still runs."""
     return is_going(pod) and phase_of(pod) not in FINISHED
 
 

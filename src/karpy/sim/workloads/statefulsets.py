@@ -47,7 +47,7 @@ class StatefulSets(RevisionController):
         super().__init__(around)
         self.follow(around.pods)
         self._is_claim_going = False
-        """A pod cannot be made yet, because a volume of its predecessor is on its way out."""
+        """A pod cannot be made yet, because a volume of its predecessor is being deleted."""
 
     def reconcile(self, obj: JsonObject) -> float | None:
         """Take the next step: make, replace or delete a pod, or several if order does not count."""
@@ -148,7 +148,7 @@ class StatefulSets(RevisionController):
                 return
 
     def _make(self, obj: JsonObject, number: int, pair: _Pair) -> JsonObject | None:
-        """Make the pod of a number, unless a volume of its predecessor is still on its way out."""
+        """Make the pod of a number, unless a volume of its predecessor is still being deleted."""
         current, update = pair
         is_held_back = number < ordinals(obj).start + partition(obj)
         revision = current if is_held_back and _is_rolling(obj) else update

@@ -81,7 +81,12 @@ _REFRESH: Final = duration(timedelta(minutes=1))
 FLAGS: Final[tuple[Flag, ...]] = (
     _flag("cluster-name", "cluster_name", TEXT, "The EKS cluster; required."),
     _flag("cluster-endpoint", "cluster_endpoint", TEXT, "Its API server. Empty has EKS asked."),
-    _flag("cluster-ca-bundle", "ca_bundle", TEXT, "Its authority, as base64. Empty asks EKS."),
+    _flag(
+        "cluster-ca-bundle",
+        "ca_bundle",
+        TEXT,
+        "Its authority, as base64. Empty takes that of the kubeconfig.",
+    ),
     _flag("isolated-vpc", "isolated_vpc", SWITCH, "Make no calls without an endpoint in the VPC."),
     _flag(
         "eks-control-plane",
@@ -279,7 +284,7 @@ async def open_cloud(site: Site) -> Cloud:
 
 
 async def open_with(site: Site, calls: AwsCalls) -> Cloud:
-    """Do the same with calls that are made already."""
+    """Check the cluster and put the provider together, with calls that are connected already."""
     options = site.options
     settings = read_settings(
         options.cloud,
@@ -288,7 +293,7 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
     )
     await _check(calls)
     asked = _no_version if settings.eks_control_plane else partial(_server_version, site)
-    cluster = ClusterWatch(calls, settings.cluster_name, asked)
+    cluster = ClusterWatch(calls, settings.cluster_name, asked, site.on_remark)
     settings = await _discovered(settings, cluster, site)
     made = _Made(settings, calls, cluster, site)
     if settings.enable_zonal_shift:
@@ -337,7 +342,7 @@ class _Made:
             asks_prices=not settings.isolated_vpc,
         )
         self.templates = Templates(calls, clock, settings.cluster_name)
-        self._reports = reports = Reports(trouble, site.on_count, site.notices.tell)
+        self._reports = reports = Reports(trouble, site.on_count, site.notices.tell, site.on_remark)
         self._machines = Machines(
             calls, settings.cluster_name, reserves=settings.reserves, reports=reports
         )
@@ -521,7 +526,7 @@ async def _discovered(settings: AwsSettings, cluster: ClusterWatch, site: Site) 
         site.on_trouble("ask EKS for version and addresses of the cluster", trouble)
     return settings.filled(
         cluster_endpoint=cluster.facts.endpoint,
-        ca_bundle=cluster.facts.ca_bundle or site.authority,
+        ca_bundle=site.authority or cluster.facts.ca_bundle,
         dns_address=await _dns_address(site),
     )
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from karpy.adapters.telemetry.eventspecs import EventSpec
 from karpy.adapters.telemetry.metrics import Source
 from karpy.adapters.telemetry.specs import MetricSpec
-from karpy.core.lifecycle.changes import Count
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import KarpyError, OptionInvalid
 from karpy.model.kinds import Kind
 from karpy.model.settings import Options
@@ -36,9 +36,9 @@ TELLING: Final[Mapping[str, str]] = {"cluster-name": "aws"}
 """Flags that a provider is known by where `--provider` is not given."""
 
 OnTrouble = Callable[[str, KarpyError], None]
-"""Hears what could not be done, and why; it is tried again."""
+"""Called with what could not be done, and why; it is tried again."""
 OnCount = Callable[[Count], None]
-"""Hears what metrics count."""
+"""Called with what metrics count."""
 CheckWrite = Callable[[str], None]
 """Raises LeadershipUncertain unless a call to the cloud that changes something may be made now."""
 
@@ -63,6 +63,8 @@ class Site(Struct, frozen=True):
     """The certificates by which the API server is known, as base64; empty if any will do."""
     server_version: Callable[[], Awaitable[str]] = _unknown_version
     """Returns the version of the API server, such as `v1.36.3`; raises ClusterError."""
+    on_remark: Callable[[Remark], None] = lambda _: None
+    """Called with what is worth a line of the log."""
     add_source: Callable[[Source], None] = lambda _: None
     """Takes what collects gauges whenever metrics are asked for."""
 
@@ -133,6 +135,9 @@ def find_cloud(name: str) -> CloudModule:
     try:
         found: CloudModule = import_module(module)
     except ModuleNotFoundError as error:
+        if (error.name or "").startswith("karpy."):
+            # No extra brings it: the module of the provider names what does not exist.
+            raise
         raise OptionInvalid(
             name="--provider",
             problem=f"`{name}` needs the package `{error.name}`",

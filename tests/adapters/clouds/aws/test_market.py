@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
-from karpy.adapters.clouds.aws.finders import Finders
+from karpy.adapters.clouds.aws.finders import Finders, FoundImages
 from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.parametercontroller import ParameterController
 from karpy.adapters.clouds.aws.soldout import SoldOut
+from karpy.core.lifecycle.changes import Remark
 from karpy.errors import AwsRefused, CloudUnavailable
 from karpy.model.ec2 import Market
 from karpy.model.ec2nodeclass import (
@@ -150,6 +151,22 @@ def test_the_region_is_the_same_object_until_something_has_changed() -> None:
         assert run(story(some)) == [True, False, True, True]
 
 
+def test_an_instance_type_that_cannot_be_read_is_named_and_the_others_are_sold() -> None:
+    async def story(some: Account) -> int:
+        prices = marketplace(some)
+        broken = {**some.tables.types["c6a.large"], "InstanceType": "c6a.odd", "VCpuInfo": "two"}
+        some.tables.types["c6a.odd"] = broken
+        await prices.refresh_types()
+        return len(prices.region().types)
+
+    with account() as some:
+        assert run(story(some)) == 2
+        ((what, problem),) = some.troubles
+
+    assert what == "read an instance type, it is left aside"
+    assert "c6a.odd" in problem
+
+
 def test_a_region_that_sells_nothing_is_an_error() -> None:
     async def story(some: Account) -> None:
         some.tables.types.clear()
@@ -170,7 +187,7 @@ def test_images_of_an_alias_are_found_by_parameters_that_are_asked_for_once_a_da
         first = some.made("GetParameter")
         await finders.images(ALIAS, "1.34")
         assert some.made("GetParameter") - first <= 5
-        return len(found), first, len(finders.parameters.mutable())
+        return len(found.chosen), first, len(finders.parameters.mutable())
 
     with account() as some:
         images, asked, mutable = run(story(some))
@@ -220,7 +237,18 @@ def test_terms_that_name_nothing_find_nothing() -> None:
         ]
 
     with account() as some:
-        assert run(story(some)) == [[], [], [], None, ()]
+        assert run(story(some)) == [[], [], [], None, FoundImages((), ())]
+
+
+def test_images_without_an_architecture_are_named_and_not_chosen() -> None:
+    spec = Ec2NodeClassSpec(image_family="AL2023", image_terms=(ImageTerm(id="ami-1"),))
+
+    async def story(some: Account) -> FoundImages:
+        some.cloud.images["ami-1"] = {"ImageId": "ami-1", "Name": "bare", "State": "available"}
+        return await Finders(some.calls, some.clock).images(spec, "1.34")
+
+    with account() as some:
+        assert run(story(some)) == FoundImages((), ("ami-1",))
 
 
 def test_a_subnet_that_two_terms_select_is_found_once() -> None:
@@ -253,6 +281,25 @@ def test_the_version_of_the_control_plane_is_followed() -> None:
 
     with account() as some:
         assert run(story(some)) == ["1.34", "10.100.0.0/16", "1.34", "1.35"]
+
+
+def test_a_version_that_the_provider_was_not_made_for_is_told_once() -> None:
+    async def story(some: Account) -> list[str]:
+        said, told = ["1.25", "1.25", "1.36", "1.37", "1.37"], list[str]()
+
+        async def server_version() -> str:
+            return said.pop(0)
+
+        def hear(remark: Remark) -> None:
+            told.append(remark.fields["version"])
+
+        watch = ClusterWatch(some.calls, "demo", server_version, hear)
+        for _ in range(5):
+            await watch.refresh()
+        return told
+
+    with account() as some:
+        assert run(story(some)) == ["1.25", "1.37"]
 
 
 def test_the_api_server_knows_the_version_best() -> None:

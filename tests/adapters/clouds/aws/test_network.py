@@ -113,6 +113,7 @@ def test_another_process_takes_over_the_templates_of_the_one_before() -> None:
         templates = Templates(some.calls, some.clock, "demo")
         await templates.ensure(template("karpenter.k8s.aws/old"), TAGS)
         some.cloud.templates.clear()
+        await asyncio.sleep(1)
         await Templates(some.calls, some.clock, "demo").ensure(template(), TAGS)
         # It leads again: what it knew of may be gone, and others were made meanwhile.
         await templates.adopt()
@@ -126,6 +127,18 @@ def test_another_process_takes_over_the_templates_of_the_one_before() -> None:
         assert some.cloud.templates == {}
 
 
+def test_a_template_that_is_made_while_others_are_taken_over_is_deleted_in_time() -> None:
+    async def story(some: Account) -> int:
+        templates = Templates(some.calls, some.clock, "demo")
+        await asyncio.gather(templates.ensure(template(), []), templates.adopt())
+        await asyncio.sleep(61)
+        await templates.delete_unused()
+        return len(some.cloud.templates)
+
+    with account() as some:
+        assert run(story(some)) == 0
+
+
 def test_a_template_that_was_deleted_meanwhile_is_made_again() -> None:
     async def story(some: Account) -> int:
         templates = Templates(some.calls, some.clock, "demo")
@@ -133,6 +146,22 @@ def test_a_template_that_was_deleted_meanwhile_is_made_again() -> None:
         some.cloud.templates.clear()
         templates.forget([template().name])
         await templates.ensure(template(), TAGS)
+        return len(some.cloud.templates)
+
+    with account() as some:
+        assert run(story(some)) == 1
+
+
+def test_a_template_that_ec2_does_not_list_yet_is_taken_for_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing(**_: object) -> list[object]:
+        return []
+
+    async def story(some: Account) -> int:
+        await Templates(some.calls, some.clock, "demo").ensure(template(), TAGS)
+        monkeypatch.setattr(some.calls, "describe_launch_templates", nothing, raising=False)
+        await Templates(some.calls, some.clock, "demo").ensure(template(), TAGS)
         return len(some.cloud.templates)
 
     with account() as some:
@@ -296,3 +325,20 @@ def test_a_subnet_that_was_just_deleted_does_not_hide_the_others() -> None:
         b = {"us-west-2b": "subnet-00000002"}
         first = {**b, "us-west-2a": "subnet-00000001"}
         assert run(story(some)) == [first, {**b, "us-west-2a": "subnet-small"}]
+
+
+def test_subnets_that_cannot_be_asked_for_stay_as_they_were_last() -> None:
+    async def story(some: Account) -> list[dict[str, str]]:
+        subnets, class_ = Subnets(some.calls, some.clock, SoldOut(some.clock)), two_in_a(some)
+        some.tables.refuse("DescribeSubnets")
+        with pytest.raises(AwsRefused):
+            await subnets.by_zone(class_)
+        told = [await subnets.by_zone(class_)]
+        await asyncio.sleep(61)
+        some.tables.refuse("DescribeSubnets")
+        return [*told, await subnets.by_zone(class_)]
+
+    with account() as some:
+        first, second = run(story(some))
+
+    assert first == second == {"us-west-2a": "subnet-00000001", "us-west-2b": "subnet-00000002"}

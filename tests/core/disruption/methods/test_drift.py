@@ -65,6 +65,18 @@ def pods_of_launches(snapshot: Snapshot) -> list[tuple[str, ...]]:
     return [each.launch.pods for each in command.replacements]
 
 
+def test_no_node_is_launched_for_the_case_that_pods_take_the_room_of_a_buffer() -> None:
+    some = [
+        pod("x", on="a", cpu="1"),
+        pod("y", on="b", cpu="3"),
+        pod("buffer-1", cpu="4", virtual=True),
+    ]
+
+    (command,) = proposed(cluster(drifted("a"), node("b"), node("c"), pods=some)).commands
+
+    assert (command.replacements, command.nominated) == ((), ("b",))
+
+
 # --- which node ----------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ Call = Callable[[K, Sequence[T]], Awaitable[Sequence[R | BaseException]]]
 
 
 OnBatch = Callable[[float, int], None]
-"""Hears of a batch how long it was gathered, in seconds, and how many items it has."""
+"""Called with the seconds in which a batch was gathered, and the number of its items."""
 
 
 class Window(Struct, frozen=True):

@@ -113,9 +113,9 @@ class AwsClient:
         self._open = AsyncExitStack()
         self._turn = asyncio.Lock()
         self.on_answer: OnAnswer = lambda _: None
-        """Hears of every request that was answered, or refused to the end."""
+        """Called with every request that was answered, or finally refused."""
         self.on_try: OnTry = lambda _: None
-        """Hears of every try of a request."""
+        """Called with every try of a request."""
 
     @property
     def region(self) -> str:

@@ -8,9 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.calls import AwsCalls
+from karpy.core.lifecycle.changes import Remark
 from karpy.errors import CloudError
 
 PERIOD: Final = timedelta(minutes=5)
+_MINORS: Final = range(26, 37)
+"""Minor versions of Kubernetes 1 that the provider was made for."""
 
 
 class ClusterFacts(Struct, frozen=True):
@@ -41,8 +44,13 @@ class ClusterWatch:
     """
 
     def __init__(
-        self, calls: AwsCalls, name: str, server_version: ServerVersion = _unknown
+        self,
+        calls: AwsCalls,
+        name: str,
+        server_version: ServerVersion = _unknown,
+        on_remark: Callable[[Remark], None] = lambda _: None,
     ) -> None:
+        self._on_remark = on_remark
         self._calls = calls
         self._name = name
         self._server_version = server_version
@@ -54,6 +62,7 @@ class ClusterWatch:
         """Ask once; raise CloudError if EKS cannot be asked."""
         version = await self._server_version()
         if version:
+            self._hear(version)
             self.facts = replace(self.facts, kubernetes=version)
         try:
             answer = await self._calls.describe_cluster(name=self._name)
@@ -61,7 +70,17 @@ class ClusterWatch:
             self.trouble = error
             raise
         found, self.trouble = read_facts(answer.get("cluster") or {}), None
+        self._hear(version or found.kubernetes)
         self.facts = replace(found, kubernetes=version or found.kubernetes)
+
+    def _hear(self, version: str) -> None:
+        """Report a version that is new, and that the provider was not made for."""
+        minor = version.partition(".")[2]
+        is_known = minor.isdecimal() and int(minor) in _MINORS
+        if version and version != self.facts.kubernetes and not is_known:
+            fields = {"version": version, "supported": f"1.{_MINORS[0]} to 1.{_MINORS[-1]}"}
+            remark = Remark("kubernetes version is not supported", fields, is_error=True)
+            self._on_remark(remark)
 
     async def refresh_if_possible(self) -> CloudError | None:
         """Ask once; return why EKS could not be asked."""

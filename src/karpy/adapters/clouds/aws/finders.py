@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from msgspec import Struct
+
 from karpy.adapters.clouds.aws.calls import AwsCalls, JsonObject
 from karpy.codec.aws.answers import (
     read_image,
@@ -20,6 +22,7 @@ from karpy.core.aws.images import (
     queries_of,
     requirements_by_id,
     tag_filters,
+    unusable_images,
     variants_of,
 )
 from karpy.core.aws.refusals import is_not_found
@@ -80,6 +83,14 @@ class Parameters:
         return value
 
 
+class FoundImages(Struct, frozen=True):
+    """The images that a node class selects."""
+
+    chosen: tuple[FoundImage, ...]
+    unusable: tuple[str, ...]
+    """IDs of those that boot no machine."""
+
+
 class Finders:
     """Finds subnets, security groups, images, reservations and placement groups."""
 
@@ -107,8 +118,8 @@ class Finders:
         found = await self._all(self._calls.describe_security_groups, filters)
         return list({each["GroupId"]: read_security_group(each) for each in found}.values())
 
-    async def images(self, spec: Ec2NodeClassSpec, version: str) -> tuple[FoundImage, ...]:
-        """Return the best image for each kind of machine."""
+    async def images(self, spec: Ec2NodeClassSpec, version: str) -> "FoundImages":
+        """Return the best image for each kind of machine, and those that boot none."""
         by_id: Mapping[str, tuple[tuple[Requirement, ...], ...]] = {}
         alias, parameters = spec.alias, dict[str, str]()
         if alias is not None:
@@ -130,7 +141,7 @@ class Finders:
         pairs = (
             (image, requirements) for image in images for requirements in by_id.get(image.id, ((),))
         )
-        return choose_images(pairs, self._clock.now())
+        return FoundImages(choose_images(pairs, self._clock.now()), unusable_images(images))
 
     async def reservations(self, spec: Ec2NodeClassSpec) -> list[CapacityReservation]:
         """Return the capacity reservations that some term selects."""

@@ -24,6 +24,8 @@ _TYPE_FILTERS: Final = (
 )
 _TYPES: Final = "types"
 _PRICES: Final = "prices"
+_FAULTS_MAX: Final = 5
+"""So many instance types that cannot be read are reported."""
 _SHARED: Final = {"tenancy": "Shared", "productFamily": "Compute Instance"}
 _METAL: Final = {"tenancy": "Dedicated", "productFamily": "Compute Instance (bare metal)"}
 _SPOT_PRODUCTS: Final = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"]
@@ -82,7 +84,10 @@ class Marketplace:
             self._calls.describe_instance_types(Filters=filters),
             self._calls.describe_instance_type_offerings(LocationType="availability-zone"),
         )
-        infos, _ = await asyncio.to_thread(read_instance_types, types)
+        infos, faults = await asyncio.to_thread(read_instance_types, types)
+        for each in faults[:_FAULTS_MAX]:
+            trouble = CloudUnavailable(call="ec2:DescribeInstanceTypes", problem=str(each))
+            self._on_trouble("read an instance type, it is left aside", trouble)
         zones = read_offerings(offerings)
         if not infos or not zones:
             problem = "it lists no instance types" if not infos else "it sells none anywhere"

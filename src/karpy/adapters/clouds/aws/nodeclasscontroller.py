@@ -202,7 +202,7 @@ class NodeClassController:
         found = await self._remembered(
             "images", known, version, refresh, lambda: at.finders.images(known.spec, version)
         )
-        return with_images(known, found, "", at.clock.now())
+        return with_images(known, found.chosen, "", at.clock.now(), found.unusable)
 
     async def _with_reservations(self, known: Ec2NodeClass) -> Ec2NodeClass:
         async def find() -> list[CapacityReservation]:

@@ -1,8 +1,7 @@
 """CloudProvider on EC2."""
 
 import asyncio
-from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final, TypeAlias
 
@@ -41,6 +40,7 @@ from karpy.core.aws.fleet import (
     choose_tenancy,
     choose_types,
     fleet_request,
+    is_thin_fallback,
     only_options,
     overrides_everywhere,
     overrides_of,
@@ -51,18 +51,22 @@ from karpy.core.aws.fleet import (
 from karpy.core.aws.images import bottlerocket_version, image_for
 from karpy.core.aws.launchtemplates import (
     ENCLAVE,
+    USER_DATA_LARGE,
+    USER_DATA_MAX,
     Batch,
     LaunchTemplate,
     TemplateKind,
     launch_template,
     split_by_template,
     template_tags,
+    user_data_bytes,
 )
 from karpy.core.aws.nodeclass import validation_failure
 from karpy.core.aws.refusals import (
     SERVICE_LINKED_ROLE,
     SUBNET_FULL,
     TEMPLATE_GONE,
+    is_forbidden,
     is_sold_out,
     is_spread_full,
     launch_reason,
@@ -70,7 +74,7 @@ from karpy.core.aws.refusals import (
 )
 from karpy.core.aws.tags import Owner, machine_tags, restricted_tags
 from karpy.core.aws.userdata import CUSTOM, family_of
-from karpy.core.lifecycle.changes import Count
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.nodepool.readiness import class_missing
 from karpy.errors import (
     AwsRefused,
@@ -196,8 +200,23 @@ class AwsProvider:
         return seen_machine(await machines.find(id_, is_fresh=not machines.is_shifted(id_)))
 
     async def machines(self) -> Sequence[Machine]:
-        """List the machines that carry this cluster's tags."""
-        return [seen_machine(each) for each in await self._parts.machines.list()]
+        """
+        List the machines that carry this cluster's tags.
+
+        A machine is tagged with its claim once it has a node. Until then this process knows it.
+        """
+        found = map(seen_machine, await self._parts.machines.list())
+        claims = {each.provider_id: each.claim for each in self._launched()}
+        return [
+            each if each.claim else replace(each, claim=claims.get(each.provider_id, ""))
+            for each in found
+        ]
+
+    def _launched(self) -> Iterator[Machine]:
+        """Give the machines that this process has launched."""
+        for task in self._launching.values():
+            if task.done() and not task.cancelled() and task.exception() is None:
+                yield task.result()
 
     async def drift(self, claim: ClaimRecord) -> str:
         """Return the reason why a claim's machine differs from its node class; empty if not."""
@@ -318,10 +337,17 @@ class AwsProvider:
         if not types:
             raise NoCapacity(claim=spec.claim, options=len(spec.options))
         capacity_type = choose_capacity_type(types, spec.requirements)
+        if is_thin_fallback(types, capacity_type, spec.requirements):
+            fields = {"NodeClaim": spec.claim, "instance-types": str(len(types))}
+            self._reports.remark(Remark("launching on-demand with few instance types", fields))
         try:
             return await self._start(_Launch(spec, node_class, wanted, types, capacity_type))
         except AwsRefused as error:
             error.reason = launch_reason(error.aws_code, error.aws_message)
+            if is_forbidden(error.aws_code):
+                # What AWS says may be longer than a condition: what to do goes first.
+                told = f"{error.call} is not allowed; {error.hint}"
+                error.message = f"{told}; AWS says: {error.aws_message}"
             raise
 
     def _types_for(self, spec: LaunchSpec, wanted: Wanted) -> list[InstanceType]:
@@ -422,17 +448,27 @@ class AwsProvider:
         machines = self._template_machines(launch)
         try:
             made = self._made.answer(
-                (machines, kinds), lambda: [launch_template(machines, each) for each in kinds]
+                (machines, kinds),
+                lambda: [self._template(machines, each) for each in kinds],
             )
         except UserDataInvalid as error:
             name = f"ec2nodeclass/{launch.node_class.name}"
             raise NodeClassNotReady(name=name, problem=f"userData: {error}") from error
         tags = template_tags(machines)
         for each in made:
-            size = len(b64decode(each.data["UserData"]))
-            labels = {"nodeclass": launch.node_class.name}
+            labels, size = {"nodeclass": launch.node_class.name}, user_data_bytes(each)
             self._reports.count(Count(_USER_DATA_BYTES, labels, float(size)))
             await self._parts.templates.ensure(each, tags)
+        return made
+
+    def _template(self, machines: Batch, kind: TemplateKind) -> LaunchTemplate:
+        """Return a template; one with very long user data is reported."""
+        made = launch_template(machines, kind)
+        size = user_data_bytes(made)
+        if size >= USER_DATA_LARGE:
+            name = machines.node_class.name
+            fields = {"EC2NodeClass": name, "bytes": str(size), "limit": str(USER_DATA_MAX)}
+            self._reports.remark(Remark("user data takes 90 % of the limit or more", fields))
         return made
 
     def _template_machines(self, launch: "_Launch") -> Batch:

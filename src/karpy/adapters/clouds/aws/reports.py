@@ -6,15 +6,15 @@ from types import TracebackType
 from msgspec import Struct
 
 from karpy.barriers import Barrier
-from karpy.core.lifecycle.changes import Count
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import KarpyError
 from karpy.model.notices import Notice
 from karpy.ports.observers import Observer, ReconcileResult
 
 OnTrouble = Callable[[str, KarpyError], None]
-"""Hears what could not be done, and why; it is tried again."""
+"""Called with what could not be done, and why; it is tried again."""
 OnFailure = Callable[[str, KarpyError], None]
-"""Hears which object could not be worked on, and why; it is tried again."""
+"""Called with an object that could not be worked on, and why; it is tried again."""
 
 
 class Working(Barrier):
@@ -51,3 +51,4 @@ class Reports(Struct, frozen=True):
     trouble: OnTrouble = lambda *_: None
     count: Callable[[Count], None] = lambda _: None
     tell: Callable[[Notice], None] = lambda _: None
+    remark: Callable[[Remark], None] = lambda _: None

@@ -8,6 +8,7 @@ from typing import Final
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.codec.aws.answers import read_subnet
+from karpy.errors import CloudError
 from karpy.model.ec2 import Subnet
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.ports.clock import Clock
@@ -76,7 +77,13 @@ class Subnets:
                 return
             # By a filter: one that was just deleted does not hide the others.
             filters = [{"Name": "subnet-id", "Values": stale}]
-            answers = await self._calls.describe_subnets(Filters=filters)
+            try:
+                answers = await self._calls.describe_subnets(Filters=filters)
+            except CloudError:
+                # What EC2 said last will do: it says no to what does not fit.
+                if not self._known.keys() >= {*stale}:
+                    raise
+                return
             found = {each.id: each for each in map(read_subnet, answers)}
             for id_ in stale:
                 self._known.pop(id_, None)

@@ -7,7 +7,7 @@ from typing import Final
 
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.core.aws.launchtemplates import LaunchTemplate
-from karpy.core.aws.refusals import is_not_found
+from karpy.core.aws.refusals import ALREADY_EXISTS, is_not_found
 from karpy.core.aws.tags import CLUSTER_NAME
 from karpy.errors import AwsRefused
 from karpy.ports.clock import Clock
@@ -32,12 +32,20 @@ class Templates:
         """Have a template exist; raise AwsRefused."""
         async with self._turn:
             if template.name not in self._used and not await self._exists(template.name):
-                await self._calls.create_launch_template(
-                    LaunchTemplateName=template.name,
-                    LaunchTemplateData=dict(template.data),
-                    TagSpecifications=[{"ResourceType": "launch-template", "Tags": list(tags)}],
-                )
+                await self._create(template, tags)
             self._used[template.name] = self._clock.now()
+
+    async def _create(self, template: LaunchTemplate, tags: Sequence[dict[str, str]]) -> None:
+        try:
+            await self._calls.create_launch_template(
+                LaunchTemplateName=template.name,
+                LaunchTemplateData=dict(template.data),
+                TagSpecifications=[{"ResourceType": "launch-template", "Tags": list(tags)}],
+            )
+        except AwsRefused as error:
+            # EC2 may list a template only a while after it was made: its name says what is in it.
+            if error.aws_code not in ALREADY_EXISTS:
+                raise
 
     def forget(self, names: Sequence[str]) -> None:
         """Take templates for gone, though this process has not deleted them."""
@@ -45,12 +53,15 @@ class Templates:
             self._used.pop(each, None)
 
     async def adopt(self) -> None:
-        """Take over the templates that the leader before this one has made, and no others."""
+        """Take over the templates that the leader before this one has made; forget older ones."""
         filters = [{"Name": f"tag:{CLUSTER_NAME}", "Values": [self._cluster]}]
+        began = self._clock.now()
         async with self._turn:
             found = await self._calls.describe_launch_templates(Filters=filters)
             now = self._clock.now()
-            self._used = {each["LaunchTemplateName"]: now for each in found}
+            # Launches go on meanwhile.
+            own = {name: used for name, used in self._used.items() if used >= began}
+            self._used = {each["LaunchTemplateName"]: now for each in found} | own
 
     async def delete_unused(self) -> None:
         """Delete the templates that no launch has needed for a while."""

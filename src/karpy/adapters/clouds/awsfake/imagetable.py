@@ -41,7 +41,11 @@ class ImageSeed(Struct, frozen=True):
 
 
 def image_of_parameter(parameter: str, release: str = RELEASE) -> ImageSeed | None:
-    """Return the image that a public parameter names; None if it is none of EKS."""
+    """
+    Return the image that a public parameter names; None if it is none of EKS, or not released.
+
+    Every day until the last release has images, and every version of Bottlerocket until its last.
+    """
     for pattern, read in ((_AL2, _al2), (_AL2023, _al2023), (_BOTTLE, _bottle), (_WINDOWS, _win)):
         match = pattern.fullmatch(parameter)
         if match is not None:
@@ -57,23 +61,33 @@ def image_seed(
     return ImageSeed(id_, name, architecture, created or _created(name), platform)
 
 
-def _al2(match: re.Match[str], release: str) -> ImageSeed:
+def _al2(match: re.Match[str], release: str) -> ImageSeed | None:
     variant = match["variant"].removeprefix("-")
     kind = f"{variant}-" if variant else ""
-    wanted = match["release"]
-    latest = f"amazon-eks-{kind}node-{match['version']}-{release}"
     architecture = "arm64" if variant == "arm64" else "x86_64"
-    return image_seed(latest if wanted == "recommended" else wanted, architecture)
+    prefix = f"amazon-eks-{kind}node-{match['version']}-"
+    return _dated_seed(prefix, match["release"], release, architecture)
 
 
-def _al2023(match: re.Match[str], release: str) -> ImageSeed:
-    wanted, kind = match["release"], f"{match['arch']}-{match['variant']}-{match['version']}"
-    latest = f"amazon-eks-node-al2023-{kind}-{release}"
-    return image_seed(latest if wanted == "recommended" else wanted, match["arch"])
+def _al2023(match: re.Match[str], release: str) -> ImageSeed | None:
+    kind = f"{match['arch']}-{match['variant']}-{match['version']}"
+    prefix = f"amazon-eks-node-al2023-{kind}-"
+    return _dated_seed(prefix, match["release"], release, match["arch"])
 
 
-def _bottle(match: re.Match[str], release: str) -> ImageSeed:
+def _dated_seed(prefix: str, wanted: str, release: str, architecture: str) -> ImageSeed | None:
+    """Return the image of a day; None of a day that has not come, and of no day."""
+    if wanted == "recommended":
+        return image_seed(prefix + release, architecture)
+    date = wanted.removeprefix(prefix)
+    is_there = wanted.startswith(prefix) and _DATED.fullmatch(date) and date <= release
+    return image_seed(wanted, architecture) if is_there and _day(date) else None
+
+
+def _bottle(match: re.Match[str], release: str) -> ImageSeed | None:
     wanted = match["release"]
+    if wanted != "latest" and not _is_released(wanted):
+        return None
     version = f"{_BOTTLEROCKET}-{release.removeprefix('v')}" if wanted == "latest" else wanted
     name = f"bottlerocket-aws-k8s-{match['version']}{match['variant']}-{match['arch']}-v{version}"
     return image_seed(name, match["arch"], None if wanted != "latest" else _created(release))
@@ -83,11 +97,24 @@ def _win(match: re.Match[str], release: str) -> ImageSeed:
     return image_seed(f"{match['name']}-{release}", "x86_64", None, "windows")
 
 
+def _is_released(version: str) -> bool:
+    """Say whether there is a version of Bottlerocket, such as `1.46.0`, by now."""
+    parts, last = version.split("."), _BOTTLEROCKET.split(".")
+    if len(parts) != len(last) or not all(each.isdecimal() for each in parts):
+        return False
+    return [int(each) for each in parts] <= [int(each) for each in last]
+
+
 def _created(name: str) -> datetime:
+    return _day(name) or _LONG_AGO
+
+
+def _day(name: str) -> datetime | None:
+    """Return the day in a name; None if there is none."""
     match = _DATED.search(name)
     if match is None:
-        return _LONG_AGO
+        return None
     try:
         return datetime(int(match[1]), int(match[2]), int(match[3]), tzinfo=UTC)
     except ValueError:
-        return _LONG_AGO
+        return None

@@ -14,7 +14,7 @@ from karpy.ports.cloud import Machine
 from karpy.ports.objects import Objects
 
 OnTrouble = Callable[[str, KarpyError], None]
-"""Is told what cannot be done right now, and why; it will be tried again."""
+"""Called with what cannot be done right now, and why; it is tried again."""
 
 TRIED_SECONDS: Final = 15 * 60.0
 """For so long a Node is tried to be made: afterwards its claim is given up anyway."""

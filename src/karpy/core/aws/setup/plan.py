@@ -9,6 +9,7 @@ from msgspec import Struct
 
 JsonValue: TypeAlias = Any
 """What JSON can say."""
+
 NODE_POLICIES: Final = (
     "AmazonEKS_CNI_Policy",
     "AmazonEKSWorkerNodePolicy",
@@ -80,8 +81,8 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     cluster: str
     partition: str = "aws"
-    namespace: str = "karpy"
-    service_account: str = "karpy"
+    namespace: str = "karpenter"
+    service_account: str = "karpenter"
     node_role: str = ""
     """Empty takes KarpenterNodeRole-CLUSTER."""
     queue: str = ""

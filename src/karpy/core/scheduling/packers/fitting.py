@@ -23,6 +23,7 @@ Choice: TypeAlias = tuple[KeyRule, int, bool]
 """A key, the domains of it that are open now, and whether one of them must be chosen."""
 Settled: TypeAlias = tuple[int, int, frozenset[str], bool]
 """What a claim would be with one more pod: signature, types, reservations, minValues lowered."""
+
 HOLDS_NOTHING: Final[frozenset[str]] = frozenset()
 
 

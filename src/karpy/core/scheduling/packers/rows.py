@@ -138,7 +138,7 @@ class Rows:
         return after != NEVER and not self._signatures.bestows(before, after)
 
     def _put_in_turn(self, pod: Pod, pod_class: PodClass, claims: int, ask: Ask) -> int | None:
-        """Do the same for a pod that is to be spread."""
+        """Put a pod that is to be spread on the first node that takes it."""
         planned, signatures, spread = self._planned, self._signatures, pod_class.spread
         assert spread is not None
         want, table, requests = pod_class.steps.first.wants[0], spread.table, pod_class.requests
