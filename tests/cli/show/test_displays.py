@@ -38,7 +38,7 @@ def test_a_panel_without_nodes_shows_scene_and_counts() -> None:
 
     assert shown == [
         "",
-        "░░░░░░░░░░░░░░░░░░  1 of 6  a web shop moves in  0 s",
+        "░░░░░░░░░░░░░░░░░░  1 of 7  a web shop moves in  0 s",
         "Pods 0 running, 0 pending   Nodes 0   Cost $0.0000/h",
         "",
     ]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -17,6 +18,9 @@ from karpy.wiring.resident import apply_manifests
 PATIENCE: Final = 150.0
 """After so many seconds the story ends, wherever it is, unless there is more time."""
 _GLANCE: Final = 0.2
+_QUIET: Final = 16.0
+"""Longer than a command waits for its validation."""
+_REST_MAX: Final = 42.0
 _WORKLOAD: Final = "inflate"
 _NAMESPACE: Final = "default"
 _MOST: Final = 20
@@ -58,6 +62,7 @@ class Story:
             Scene("a pod comes that no machine can hold", self._ask_too_much),
             Scene("empty nodes go, and pods move closer together", self._tidy),
             Scene("the NodePool changes, and its nodes are replaced", self._drift),
+            Scene("pods move closer together on the new nodes", self._rest),
         )
         self.place = 0
         """How many scenes are over."""
@@ -119,6 +124,13 @@ class Story:
         self._do("change", f"NodePool {_POOL}: its nodes get the label team=shop")
         await self._until(lambda: before.isdisjoint(self._board.nodes))
         await self._until_settled(_FEW)
+
+    async def _rest(self) -> None:
+        """Wait until nothing happens any more, but not for ever."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_REST_MAX):
+                await self._until_quiet()
+        await self._until_settled(_FEW)
         await asyncio.sleep(2)
 
     def _scale(self, before: int, after: int) -> None:
@@ -162,6 +174,12 @@ class Story:
             )
 
         await self._until(is_settled)
+
+    async def _until_quiet(self) -> None:
+        with suppress(TimeoutError):
+            while True:
+                async with asyncio.timeout(_QUIET):
+                    await self._chronicle.wait()
 
     async def _until(self, holds: Callable[[], bool]) -> None:
         while not holds():
