@@ -121,7 +121,8 @@ def start_karpy(plane: ControlPlane, kubeconfig: Path, **settings: str) -> Opera
         plane,
         [sys.executable, "-m", "karpy", "run"],
         name="karpy",
-        settings={"FEATURE_GATES": GATES, **settings},
+        # Nodes with new pods are left alone for twice as long as a batch may take.
+        settings={"FEATURE_GATES": GATES, "BATCH_MAX_DURATION": "5s", **settings},
         kubeconfig=kubeconfig,
     )
 

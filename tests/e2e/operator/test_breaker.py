@@ -7,7 +7,7 @@ from karpy.model.kinds import DEPLOYMENT, NODE_POOL
 from tests.e2e.operator.stage import Stage
 from tests.scenarios.manifests import deployment, one_of, pool
 
-SECONDS: Final = 60.0
+SECONDS: Final = 40.0
 LAUNCHES_MAX: Final = 6
 """One at once, and one after each pause: 1, 2, 4, 8 and 16 seconds; the next is of 32."""
 CLOSED: Final = "example.com/closed=:NoSchedule"

@@ -10,8 +10,8 @@ from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, LIMIT_RANGE, NODE_POOL
 from tests.e2e.operator.stage import Stage
 from tests.scenarios.manifests import asking, daemon_set, deployment, limit_range, pool
 
-QUIET_SECONDS = 20.0
-"""In that time a cluster that runs away launches a dozen nodes."""
+QUIET_SECONDS = 12.0
+"""In that time a cluster that runs away launches six nodes."""
 
 
 def is_in_force(stage: Stage) -> bool:
