@@ -29,7 +29,6 @@ from karpy.codec.podjson import PodJsonReader
 from karpy.codec.storage import gather_storage
 from karpy.codec.unreadable import unreadable_budget, unreadable_pod
 from karpy.core.lifecycle.conditions import LAUNCHED
-from karpy.core.lifecycle.expiration import LAUNCH_TIMEOUT
 from karpy.core.scheduling.overlays import apply_overlays
 from karpy.errors import NotFound
 from karpy.model.conditions import AWAITING
@@ -75,6 +74,8 @@ _PATIENCE: Final = timedelta(seconds=15)
 """How long decisions wait for the machine of a NodeClaim whose launch was refused before."""
 _NOT_TRIED: Final = frozenset({"", AWAITING})
 """What its condition says until then: the cloud may have the machine already."""
+_PATIENCE_WITHOUT_ANSWER: Final = timedelta(minutes=2)
+"""The same where nothing was heard of its launch: it goes on, or no step of it can be written."""
 _SPREADING: Final = (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
 """What default spread constraints find the pods of a workload by."""
 
@@ -189,10 +190,11 @@ class Mirror:
         created = kept.record.meta.created
         # Differs: a NodeClaim without a machine: Karpenter decides about no pod and no node as
         # long as its launch may take, 5 minutes; Karpy waits 15 seconds for it once the cloud has
-        # refused the launch, because one NodeClaim that has no machine would hold up all others.
+        # refused the launch, and 2 minutes without an answer, because one NodeClaim that has no
+        # machine would hold up all others.
         launched = kept.record.conditions.get(LAUNCHED)
         is_refused = launched is not None and launched.reason not in _NOT_TRIED
-        patience = _PATIENCE if is_refused else LAUNCH_TIMEOUT
+        patience = _PATIENCE if is_refused else _PATIENCE_WITHOUT_ANSWER
         is_late = created is not None and self._clock.now() > created + patience
         return self._is_ours(kept.record) and not is_late
 
