@@ -1,4 +1,4 @@
-"""Every state of the NodeClaims of a cluster, in order, as a watch tells them."""
+"""Every state of the NodeClaims of a cluster, or of its nodes, in order, as a watch tells them."""
 
 import json
 import os
@@ -63,6 +63,11 @@ class ClaimLog:
         return max((len(disrupted(claims)) for claims in self.states()), default=0)
 
     @property
+    def most_tainted(self) -> int:
+        """How many nodes had the taint of disrupted ones at once, at most, if nodes are watched."""
+        return max((sum(map(_is_tainted, nodes.values())) for nodes in self.states()), default=0)
+
+    @property
     def most(self) -> int:
         """How many NodeClaims were there at once, at most; those whose machine ends left out."""
         return max((len(_lasting(claims)) for claims in self.states()), default=0)
@@ -90,6 +95,12 @@ def disrupted(claims: Claims) -> list[str]:
     ]
 
 
+def _is_tainted(node: JsonObject) -> bool:
+    """Say whether a node counts as disrupted for tools, which compare key and effect."""
+    wanted = ("karpenter.sh/disrupted", "NoSchedule")
+    return any((each["key"], each["effect"]) == wanted for each in node["spec"].get("taints", ()))
+
+
 def is_true(claim: JsonObject, type_: str) -> bool:
     """Say whether a condition is true."""
     found = condition_of(claim, type_)
@@ -103,11 +114,11 @@ def _lasting(claims: Claims) -> Claims:
 
 
 @contextmanager
-def watching(plane: ControlPlane) -> Iterator[ClaimLog]:
-    """Watch the NodeClaims of a cluster, from now on."""
+def watching(plane: ControlPlane, what: str = "nodeclaims") -> Iterator[ClaimLog]:
+    """Watch the NodeClaims of a cluster, or its nodes, from now on."""
     kubectl = find_program(require_programs(os.environ), "kubectl")
-    name = f"claims-{monotonic():.6f}"
-    words = ("get", "nodeclaims", "--output=json", "--watch", "--output-watch-events")
+    name = f"{what}-{monotonic():.6f}"
+    words = ("get", what, "--output=json", "--watch", "--output-watch-events")
     process = plane.spawn(name, [kubectl, f"--kubeconfig={plane.kubeconfig}", *words])
     try:
         yield ClaimLog(plane.log(name))

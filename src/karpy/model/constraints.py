@@ -41,12 +41,14 @@ def is_gate(taint: Taint) -> bool:
     """
     Say whether a taint keeps pods off a node until it opens, after its registration.
 
-    It is the taint of a disrupted node, with a moment as its value: Karpenter takes it off any node
-    that it does not disrupt. It was that of an unregistered node before, which may be left behind.
+    It is the taint of a disrupted node or of one that is not ready, with a moment as its value:
+    Karpenter removes the one from any node that it does not disrupt, kube-controller-manager the
+    other from any node that is ready. It was that of an unregistered node before, which may be left
+    behind.
     """
     if taint.effect != NO_SCHEDULE:
         return False
-    is_stamped = taint.key == DISRUPTED_TAINT and taint.value.isdecimal()
+    is_stamped = taint.key in {DISRUPTED_TAINT, NOT_READY_TAINT} and taint.value.isdecimal()
     return is_stamped or taint.key == UNREGISTERED_TAINT
 
 

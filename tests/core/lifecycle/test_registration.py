@@ -1,4 +1,5 @@
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from karpy.core.lifecycle.registration import (
     gate,
     is_ready_but_gated,
     register,
+    short_gate,
     synced,
     with_gate,
     with_gate_opened,
@@ -23,7 +25,7 @@ from tests.builders.pods import NOON
 from tests.core.lifecycle.scenes import DISRUPTED, UNREGISTERED, claim, condition_of, node, told
 
 GPU = Taint("gpu", "NoSchedule", "true")
-GATE = gate(NOON)
+SHORT_GATE = short_gate(NOON)
 STARTUP = Taint("cilium", "NoExecute")
 MISSING = (
     "Missing karpenter.sh/unregistered taint which prevents registration related race "
@@ -71,7 +73,7 @@ def test_a_node_becomes_the_claims() -> None:
     changes = register(made, (bare,), NOON)
 
     assert changes.node is not None
-    assert changes.node.taints == (GPU, Taint("gpu", "NoExecute"), STARTUP, GATE)
+    assert changes.node.taints == (GPU, Taint("gpu", "NoExecute"), STARTUP, SHORT_GATE)
     assert changes.node.meta.finalizers == ("karpenter.sh/termination",)
     assert changes.node.meta.owners == (CLAIM_OWNER,)
     assert changes.node.meta.annotations == {"note": "x"}
@@ -107,7 +109,7 @@ def test_a_node_may_refuse_the_taints_of_its_claim() -> None:
     changes = register(claim(taints=(GPU,), startup_taints=(STARTUP,)), (refusing,), NOON)
 
     assert changes.node is not None
-    assert changes.node.taints == (GATE,)
+    assert changes.node.taints == (SHORT_GATE,)
 
 
 def test_a_node_without_the_first_taint_registers_and_is_told_of() -> None:
@@ -185,9 +187,29 @@ def gated(*taints: Taint, is_ready: bool = True) -> NodeRecord:
 
 def test_what_ends_pods_gives_way_to_what_keeps_them_away() -> None:
     made = with_gate(node(taints=(UNREGISTERED, GPU)), NOON)
+    held = with_gate(node(taints=(UNREGISTERED, GPU, NOT_READY)), NOON, is_held=True)
 
-    assert made.taints == (GPU, gate(NOON))
-    assert gate(NOON).effect == "NoSchedule"
+    assert made.taints == (GPU, SHORT_GATE)
+    assert held.taints == (GPU, NOT_READY, gate(NOON))
+    assert {each.effect for each in (SHORT_GATE, gate(NOON))} == {"NoSchedule"}
+
+
+def test_kube_controller_manager_takes_the_short_gate_for_its_own_taint() -> None:
+    """It removes `node.kubernetes.io/not-ready:NoSchedule`, with any value, from ready nodes."""
+    assert (SHORT_GATE.key, SHORT_GATE.effect) == (NOT_READY.key, NOT_READY.effect)
+    assert SHORT_GATE != NOT_READY
+
+
+def test_a_node_that_is_not_ready_needs_no_short_gate() -> None:
+    assert with_gate(node(taints=(UNREGISTERED, NOT_READY)), NOON).taints == (NOT_READY,)
+
+
+def test_a_new_node_is_not_counted_among_those_being_disrupted() -> None:
+    """Tools count nodes by the key and effect of that taint."""
+    changes = advance(claim(), ClaimInputs((node(taints=(UNREGISTERED,)),)), NOON)
+
+    assert changes.node is not None
+    assert DISRUPTED.key not in {each.key for each in changes.node.taints}
 
 
 def test_karpenter_takes_the_gate_for_a_mark_that_was_left_behind() -> None:
@@ -203,8 +225,11 @@ def test_a_node_without_the_unregistered_taint_gets_no_gate() -> None:
     assert with_gate(node(taints=(GPU,)), NOON).taints == (GPU,)
 
 
-def test_the_gate_is_removed_once_the_noexecute_taint_is_seen_to_be_gone() -> None:
-    made = node(taints=(GPU, gate(NOON)))
+@pytest.mark.parametrize("stamped", [gate, short_gate])
+def test_the_gate_is_removed_once_the_noexecute_taint_is_seen_to_be_gone(
+    stamped: Callable[[datetime], Taint],
+) -> None:
+    made = node(taints=(GPU, stamped(NOON)))
 
     early = with_gate_opened(made, GatePolicy.FREE, NOON + HEARING_TIME / 4)
     late = with_gate_opened(made, GatePolicy.FREE, NOON + HEARING_TIME)
@@ -240,6 +265,7 @@ def test_a_clock_that_was_set_back_keeps_nothing_shut() -> None:
         ("karpenter.sh/unregistered", ""),
         ("karpenter.sh/disrupted", "1772452740000"),
         ("karpenter.sh/disrupted", "9" * 63),
+        ("node.kubernetes.io/not-ready", "1772452740000"),
     ],
 )
 def test_a_gate_that_was_left_behind_opens(key: str, value: str) -> None:

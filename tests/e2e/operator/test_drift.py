@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME
-from tests.e2e.claimlog import ClaimLog, disrupted, is_true
+from tests.e2e.claimlog import ClaimLog, disrupted, is_true, watching
 from tests.e2e.operator.stage import Stage
 from tests.scenarios.manifests import deployment, one_of, pod_spec, pool
 
@@ -59,14 +59,16 @@ def test_a_pool_is_rolled_within_its_budget_once_its_window_is_over(
     relabel(stage)
     stage.wait(lambda: IS_BLOCKED in stage.events("DisruptionBlocked"))
     held = log.deleted
-    change(stage, disruption={"budgets": [{"nodes": "30%"}]})
-    stage.wait(lambda: is_rolled(stage, 6))
+    with watching(stage.plane, "nodes") as nodes:
+        change(stage, disruption={"budgets": [{"nodes": "30%"}]})
+        stage.wait(lambda: is_rolled(stage, 6))
     stage.wait_for_pods("web", 6)
 
     assert held == set()
     assert len(log.created) == 12
     # Replacements are nodes of the pool, too: 30 % of eight nodes are three.
     assert log.most_disrupted <= 3
+    assert 0 < nodes.most_tainted <= 3
     assert stage.counted("karpenter_nodeclaims_created_total", reason="drifted") >= 6
     assert stage.counted("karpenter_nodeclaims_disrupted_total", reason="drifted") >= 6
 

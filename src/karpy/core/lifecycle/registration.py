@@ -57,13 +57,19 @@ _PASSING: Final = frozenset({"NodeNotReady", "KnownEphemeralTaintsExist"})
 
 
 def register(
-    claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime, pending: Sequence[str] = ()
+    claim: ClaimRecord,
+    nodes: Sequence[NodeRecord],
+    now: datetime,
+    pending: Sequence[str] = (),
+    *,
+    is_held: bool = False,
 ) -> Changes:
     """
     Register the Node of a claim: sync its metadata and taints, and set Registered.
 
     `nodes` are those with the claim's provider ID. `pending` names the registration hooks that the
-    provider still waits for; until then the node keeps its unregistered taint.
+    provider still waits for; until then the node keeps its unregistered taint. A node that is
+    held stays closed until its pods are nominated to it.
     """
     if is_decided(claim, REGISTERED):
         return Changes(restated(claim, REGISTERED, now))
@@ -82,7 +88,7 @@ def register(
     return replace(
         changes,
         claim=with_true(replace(claim, node_name=node.name), REGISTERED, now),
-        node=_registered(synced(node, claim), now),
+        node=_registered(synced(node, claim), now, is_held=is_held),
         counts=(
             Count(
                 "nodes_created_total",
@@ -131,9 +137,9 @@ def _alarm(claim: ClaimRecord, node: NodeRecord) -> Changes:
     return Changes(notices=(notice,), remarks=(remark,))
 
 
-def _registered(node: NodeRecord, now: datetime) -> NodeRecord:
+def _registered(node: NodeRecord, now: datetime, *, is_held: bool) -> NodeRecord:
     labels = {**node.meta.labels, REGISTERED_LABEL: "true"}
-    return with_gate(replace(node, meta=replace(node.meta, labels=labels)), now)
+    return with_gate(replace(node, meta=replace(node.meta, labels=labels)), now, is_held=is_held)
 
 
 def _owners(meta: Identity, claim: ClaimRecord) -> tuple[Owner, ...]:
@@ -162,14 +168,17 @@ class GatePolicy(Enum):
 # Differs: registration of a node: Karpenter removes the NoExecute taint, and
 # kube-controller-manager evicts pods that it sees before it sees the removal; Karpy first replaces
 # the taint by NoSchedule, then removes it, so that no pod is evicted.
-def with_gate(node: NodeRecord, now: datetime) -> NodeRecord:
-    """Replace the unregistered NoExecute taint by the gate, a NoSchedule taint."""
+def with_gate(node: NodeRecord, now: datetime, *, is_held: bool = False) -> NodeRecord:
+    """Replace the unregistered NoExecute taint by a gate, a NoSchedule taint."""
     taints = tuple(each for each in node.taints if not is_unregistered(each))
     if len(taints) == len(node.taints):
         return node
-    if any(map(is_disrupted, taints)):
+    if is_held and not any(map(is_disrupted, taints)):
+        return replace(node, taints=(*taints, gate(now)))
+    if any(map(_is_unready, taints)) or any(map(is_disrupted, taints)):
+        # Closed anyway, and kube-controller-manager hears of both changes in their order.
         return replace(node, taints=taints)
-    return replace(node, taints=(*taints, gate(now)))
+    return replace(node, taints=(*taints, short_gate(now)))
 
 
 def with_gate_opened(
@@ -215,7 +224,16 @@ def without_not_ready_taint(node: NodeRecord) -> NodeRecord:
 
 def gate(now: datetime) -> Taint:
     """Return the taint that keeps pods off a node after registration; its value is when, in ms."""
-    return Taint(DISRUPTED_TAINT, NO_SCHEDULE, str(round(now.timestamp() * 1000)))
+    return Taint(DISRUPTED_TAINT, NO_SCHEDULE, _stamp(now))
+
+
+def short_gate(now: datetime) -> Taint:
+    """Return the gate that kube-controller-manager removes, too, as soon as it sees it."""
+    return Taint(NOT_READY_TAINT, NO_SCHEDULE, _stamp(now))
+
+
+def _stamp(now: datetime) -> str:
+    return str(round(now.timestamp() * 1000))
 
 
 def is_unregistered(taint: Taint) -> bool:
@@ -224,7 +242,8 @@ def is_unregistered(taint: Taint) -> bool:
 
 
 def _is_unready(taint: Taint) -> bool:
-    return taint.key == NOT_READY_TAINT and taint.effect == NO_SCHEDULE
+    about = taint.key, taint.effect
+    return about == (NOT_READY_TAINT, NO_SCHEDULE) and not is_gate(taint)
 
 
 def _gated_since(node: NodeRecord) -> datetime | None:
@@ -256,7 +275,13 @@ def advance(claim: ClaimRecord, inputs: ClaimInputs, now: datetime) -> Changes:
     claim = begun(claim, now)
     if is_decided(claim, LAUNCHED):
         claim = restated(claim, LAUNCHED, now)
-    changes = register(claim, _registrable(inputs, now), now, inputs.pending_hooks)
+    changes = register(
+        claim,
+        _registrable(inputs, now),
+        now,
+        inputs.pending_hooks,
+        is_held=inputs.door is not GatePolicy.FREE,
+    )
     changes = joined(changes, _opened(changes, inputs, now))
     changes = joined(changes, _initialized(changes.claim or claim, changes.node, inputs, now))
     patience = TIME_TO_INITIALIZE if inputs.door is GatePolicy.FREE else 2 * TIME_TO_INITIALIZE
