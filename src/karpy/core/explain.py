@@ -342,7 +342,7 @@ _POOL_FIXES: Final = {
     Constraint.VOLUME_TOPOLOGY: "let {pools} make nodes where the volumes are: {detail}",
     Constraint.POOL_EMPTY: "loosen the requirements of {pools} that leave no type: {detail}",
     Constraint.POOL_STATIC: "add a NodePool without `replicas`, or raise those of {pools}",
-    Constraint.POOL_NOT_READY: "see why {pools} is not ready (`kubectl describe nodepool`)",
+    Constraint.POOL_NOT_READY: "mend what keeps {pools} from being ready: {detail}",
     Constraint.POOL_DELETING: "create a NodePool that takes the place of {pools}",
 }
 """

@@ -225,7 +225,9 @@ def test_pools_that_take_no_part_are_named_with_the_reason() -> None:
 
     assert {notice.pool: notice.why for notice in verdict.pools} == {
         "static": Exclusion(Constraint.POOL_STATIC, "static", 0),
-        "unready": Exclusion(Constraint.POOL_NOT_READY, "unready", 0),
+        "unready": Exclusion(
+            Constraint.POOL_NOT_READY, "see `kubectl describe nodepool unready`", 0
+        ),
         "leaving": Exclusion(Constraint.POOL_DELETING, "leaving", 0),
         "empty": Exclusion(Constraint.POOL_EMPTY, f"{FAMILY} In [nothing]", 12),
         "uniform": Exclusion(Constraint.MIN_VALUES, f"{FAMILY}: 3 values on offer", 12),

@@ -1,9 +1,12 @@
 """Why a pod fits nowhere: each cause has its name, and the right one is blamed."""
 
 import pytest
+from msgspec.structs import replace
 
+from karpy.model.conditions import Condition, Conditions
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 from karpy.model.pods import HostPort
+from karpy.model.records import Identity, PoolRecord
 from karpy.model.settings import ReservedMode, Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import (
@@ -38,6 +41,7 @@ from tests.builders import (
     volume,
     volume_claim,
 )
+from tests.builders.pods import NOON
 from tests.core.scheduling.answers import (
     only_pool_refusal,
 )
@@ -63,7 +67,10 @@ def _bound(*zones: str) -> Snapshot:
 
 
 SINGLE_CAUSES = {
-    Constraint.POOL_NOT_READY: ("default", snapshot(pods=[pod("p")], pools=[pool(ready=False)])),
+    Constraint.POOL_NOT_READY: (
+        "see `kubectl describe nodepool default`",
+        snapshot(pods=[pod("p")], pools=[pool(ready=False)]),
+    ),
     Constraint.POOL_STATIC: ("default", snapshot(pods=[pod("p")], pools=[pool(static=True)])),
     Constraint.POOL_DELETING: ("default", snapshot(pods=[pod("p")], pools=[pool(deleting=True)])),
     Constraint.POOL_EMPTY: (
@@ -254,3 +261,21 @@ def test_volumes_in_different_places_are_named_as_such() -> None:
     assert only_pool_refusal(_bound(ZONE_A, ZONE_B)).decisive == Exclusion(
         Constraint.VOLUME_TOPOLOGY, "nowhere: its volumes are in different places", 12
     )
+
+
+def test_a_node_pool_that_is_not_ready_says_which_condition_keeps_it() -> None:
+    conditions = Conditions(
+        (
+            Condition("Ready", "False", NOON, "UnhealthyDependents", "NodeClassReady=False"),
+            Condition("ValidationSucceeded", "True", NOON, "ValidationSucceeded", ""),
+            Condition("NodeClassReady", "False", NOON, "NodeClassNotReady", "no AMI is selected"),
+        ),
+        ("ValidationSucceeded", "NodeClassReady"),
+    )
+    broken = replace(
+        pool(ready=False), record=PoolRecord(Identity("default"), conditions=conditions)
+    )
+
+    refused = only_pool_refusal(snapshot(pods=[pod("p")], pools=[broken]))
+
+    assert refused.decisive.detail == "NodeClassReady: no AMI is selected"

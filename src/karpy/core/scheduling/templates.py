@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from karpy.core.scheduling.instancetypes import Thresholds, dense_members
 from karpy.core.scheduling.relaxation import alternatives_of
 from karpy.core.scheduling.signatures import Signatures, reached, relax
+from karpy.model.conditions import FALSE, Conditions
 from karpy.model.constraints import (
     PREFER_NO_SCHEDULE,
     TOLERATE_PREFERENCES,
@@ -120,7 +121,7 @@ def usable_pools(pools: Sequence[NodePool]) -> tuple[list[NodePool], list[PoolNo
         if why is None:
             usable.append(pool)
         else:
-            notices.append(PoolNotice(pool.name, Exclusion(why, pool.name, 0)))
+            notices.append(PoolNotice(pool.name, Exclusion(why, _detail_of(why, pool), 0)))
     return usable, notices
 
 
@@ -130,6 +131,19 @@ def _why_unusable(pool: NodePool) -> Constraint | None:
     if pool.is_static:
         return Constraint.POOL_STATIC
     return None if pool.is_ready else Constraint.POOL_NOT_READY
+
+
+def _detail_of(why: Constraint, pool: NodePool) -> str:
+    """Say what keeps a NodePool from being ready, as far as its conditions tell; else name it."""
+    if why is not Constraint.POOL_NOT_READY:
+        return pool.name
+    conditions = Conditions() if pool.record is None else pool.record.conditions
+    said = (
+        f"{each.type}: {each.message or each.reason}"
+        for each in conditions.items
+        if each.status == FALSE and each.type in conditions.dependents
+    )
+    return next(said, f"see `kubectl describe nodepool {pool.name}`")
 
 
 def build_template(
