@@ -144,7 +144,9 @@ def test_claims_come_with_pods_that_are_yet_to_be() -> None:
     ).snapshot.storage.claims
 
     assert claims == {
-        "default/data-db-1": PersistentVolumeClaim("data-db-1", "default", "pv"),
+        "default/data-db-1": PersistentVolumeClaim(
+            "data-db-1", "default", "pv", is_bind_completed=True
+        ),
         "default/bare-tmp": PersistentVolumeClaim("bare-tmp", "default", storage_class="default"),
         "default/data-db-0": PersistentVolumeClaim("data-db-0", "default", storage_class="fast"),
     }

@@ -144,7 +144,7 @@ def test_everything_else_a_cluster_has_may_be_there() -> None:
         PodController("v1", "ReplicationController", "x", "ns", "c"),
     )
     assert snapshot.storage == Storage(
-        claims={"ns/x": PersistentVolumeClaim("x", "ns", "pv")},
+        claims={"ns/x": PersistentVolumeClaim("x", "ns", "pv", is_bind_completed=True)},
         volumes={"pv": PersistentVolume("pv", "d")},
         classes={"sc": StorageClass("sc", "d")},
     )

@@ -14,7 +14,7 @@ from karpy.model.labels import REGISTERED
 from karpy.model.notices import Notice
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Reason, Verdict
-from karpy.ports.objects import WatchEvent
+from karpy.ports.objects import Patch, PatchType, WatchEvent
 from karpy.sim.world import World
 from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, operating
@@ -105,13 +105,17 @@ def push_out(world: World, app: str, seconds: float) -> None:
 
 
 def end_nodes(world: World) -> None:
-    """Delete each node as soon as it has registered, before it opens."""
+    """Cordon and delete each node as soon as it has registered, before it opens."""
+
+    def end(name: str) -> None:
+        world.store.patch(NODE, name, Patch(PatchType.MERGE, {"spec": {"unschedulable": True}}))
+        world.store.delete(NODE, name)
 
     def hear(event: WatchEvent, before: JsonObject | None) -> None:
         was = ((before or {}).get("metadata") or {}).get("labels") or {}
         if REGISTERED in event.object["metadata"]["labels"] and REGISTERED not in was:
             name = event.object["metadata"]["name"]
-            asyncio.get_running_loop().call_soon(world.store.delete, NODE, name)
+            asyncio.get_running_loop().call_soon(end, name)
 
     world.store.subscribe(NODE, hear)
 
