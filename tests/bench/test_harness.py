@@ -8,6 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchmarks.consolidating import TITLE as CONSOLIDATION
+from benchmarks.nominations import TITLE as NOMINATIONS
+from benchmarks.peer.section import TITLE as BESIDE
+from benchmarks.sections import section_of
 from karpy.bench.consolidation import Consolidated
 from karpy.bench.files import write_bytes
 from karpy.bench.harness import measure
@@ -15,6 +19,7 @@ from karpy.bench.results import Result
 from karpy.bench.workloads import FAMILIES, PROVISION, encode_workload, find_recipe
 from karpy.errors import FileUnreadable, WorkloadInvalid
 from karpy.model.labels import CAPACITY_TYPE, ZONE
+from tests.tidy.repository import ROOT
 
 HEAD = ["harness", "workload", "run", "instance_types", "pods", "scheduled"]
 HEAD += ["scheduled_on_existing", "failed", "nodes", "total_price", "wall_s", "setup_s", "solve_s"]
@@ -227,3 +232,8 @@ def test_overlays_change_the_price_of_a_plan_and_break_no_rule(tmp_path: Path) -
 
     assert lines[1]["total_price"] == pytest.approx(lines[0]["total_price"] / 2, abs=1e-5)
     assert lines[1]["breaches"] == 0
+
+
+@pytest.mark.parametrize("title", [CONSOLIDATION, BESIDE, NOMINATIONS])
+def test_the_page_has_what_is_measured_apart(title: str) -> None:
+    assert section_of((ROOT / "docs/benchmarks.md").read_text(), title)
