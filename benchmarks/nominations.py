@@ -53,7 +53,7 @@ from karpy.wiring.operator import Operator
 from karpy.wiring.surface import Surface
 
 PAGE: Final = Path("docs/benchmarks.md")
-TITLE: Final = "## NodeNominations"
+TITLE: Final = "## Nominations"
 _NOTE: Final = """\
 `--nominate-pods` measured with the whole operator on virtual time, whose scheduler scores nodes as
 kube-scheduler does; means of three seeds. Deployments appear at once, nothing is consolidated. The
