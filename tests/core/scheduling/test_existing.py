@@ -126,6 +126,15 @@ def test_an_oversold_node_takes_nobody() -> None:
     assert hosts(cluster) == {"p": "NO_POOL"}
 
 
+def test_a_bound_pod_may_request_more_than_64_bits_hold() -> None:
+    huge = pod("huge", on="n", more={"example.com/stars": "100000000000000000000000"})
+    short = node("n", cpu="16", capacity={"example.com/stars": "1"})
+
+    found = hosts(snapshot(nodes=[short], pods=[huge, pod("p")]))
+
+    assert found == {"p": "default-0"}
+
+
 def test_what_pods_ask_for_that_a_node_does_not_list_keeps_nobody_away() -> None:
     sold = [pod("runs", on="n", more={"example.com/gpu": "2"})]
 

@@ -15,7 +15,6 @@ from karpy.core.scheduling.packers.portfolio import (
     is_worth_another_look,
     other_orders,
 )
-from karpy.core.scheduling.packers.rows import Rows
 from karpy.core.scheduling.pending import Batch, collect_batch
 from karpy.core.scheduling.podclasses import PodClass
 from karpy.core.scheduling.problem import Problem, with_default_spreads
@@ -158,7 +157,7 @@ class _Decision:
 
     def _go_round(self, queue: list[Entry], left: "_Leftover") -> int:
         """Try each pod once; return how many had their turn before time was up."""
-        packer, rows, keep_going = self.packer, Rows(self.packer), self.keep_going
+        packer, keep_going = self.packer, self.keep_going
         turn, looked = 0, 0 if keep_going else len(queue)
         while turn < len(queue):
             if turn >= looked and keep_going is not None:
@@ -168,9 +167,6 @@ class _Decision:
             pod, pod_class = entry = queue[turn]
             if pod_class.is_hopeless:
                 left.hopeless.append(entry)
-            elif placed := rows.place(queue, turn, looked):
-                turn += placed
-                continue
             else:
                 try:
                     outcome = packer.place(pod_class, pod)

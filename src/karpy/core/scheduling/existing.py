@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Final
 
 from karpy.core.scheduling.instancetypes import Thresholds
 from karpy.core.scheduling.interning import LabelSets
@@ -20,47 +19,7 @@ from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, DaemonSet, Pod
 from karpy.model.requirements import from_labels, why_incompatible
-from karpy.model.resources import AMOUNT_MAX, Resources, add
-
-_DIGIT_BITS: Final = 96
-_DIGIT: Final = (1 << _DIGIT_BITS) - 1
-_AMOUNT_BITS_MAX: Final = 64
-"""A digit then holds the sum of four billion amounts."""
-
-
-class Loads:
-    """Turns requests into numbers whose digits are the amounts, and sums of those into requests."""
-
-    def __init__(self) -> None:
-        self.known: dict[int, int] = {}
-        """The numbers of requests by identity; the caller keeps the requests alive."""
-        self._shifts: dict[str, int] = {}
-        """Where the digit of each resource begins."""
-
-    def find(self, requests: Resources) -> int | None:
-        """Return the number of requests that stay alive; it is remembered."""
-        load = self.known.get(id(requests))
-        return self.load_of(requests) if load is None else load
-
-    def load_of(self, requests: Resources) -> int | None:
-        """Return requests as a number; None if some amount is no digit."""
-        load = 0
-        for resource, amount in requests.items():
-            if amount < 0 or amount.bit_length() > _AMOUNT_BITS_MAX:
-                return None
-            shift = self._shifts.setdefault(resource, len(self._shifts) * _DIGIT_BITS)
-            load += amount << shift
-        self.known[id(requests)] = load
-        return load
-
-    def requests_of(self, load: int) -> Resources:
-        """Return a sum of loads, resource by resource."""
-        return {
-            resource: amount
-            for resource, shift in self._shifts.items()
-            if (amount := min(load >> shift & _DIGIT, AMOUNT_MAX))
-        }
-
+from karpy.model.resources import Resources, add
 
 _OVER = frozenset({"Failed", "Succeeded"})
 _NOTHING: Resources = {}
@@ -171,9 +130,8 @@ class ExistingNodes:
         self, pods: Iterable[Pod], *, has_daemons: bool
     ) -> tuple[BoundPods, dict[int, Resources]]:
         """Take off what pods ask for; return them, and what the daemons among them ask for."""
-        loads, bound = Loads(), BoundPods()
-        known_load, take, take_node = loads.known.get, bound.pods.append, bound.nodes.append
-        sums = [0] * self.count
+        bound = BoundPods()
+        asked: dict[int, dict[str, int]] = {}
         running: dict[int, Resources] = {}
         known: dict[int, bool] = {}
         number_of = self.number.get
@@ -181,19 +139,18 @@ class ExistingNodes:
             number = number_of(pod.node_name) if pod.node_name else None
             if number is None or pod.phase in _OVER:
                 continue
-            take(pod)
-            take_node(number)
+            bound.pods.append(pod)
+            bound.nodes.append(number)
             rules, requests = pod.rules, pod.requests
-            load = known_load(id(requests))
-            if load is None:
-                load = self._load_of(requests, loads, number)
-            sums[number] += load
+            total = asked.setdefault(number, {})
+            for resource, amount in requests.items():
+                total[resource] = total.get(resource, 0) + amount
             if rules.anti_affinity or rules.ports or rules.volumes:
                 bound.demanding.append((pod, number))
             if has_daemons and pod.owners and _is_daemon(pod, known):
                 running[number] = add(running.get(number, _NOTHING), requests)
         if bound.pods:
-            self.free.take_off([loads.requests_of(load) if load else _NOTHING for load in sums])
+            self.free.take_off([asked.get(number, _NOTHING) for number in range(self.count)])
         return bound, running
 
     def _take_counted(
@@ -218,14 +175,6 @@ class ExistingNodes:
             number = self.number.get(pod.node_name) if pod.node_name else None
             if number is not None and pod.phase not in _OVER:
                 bound.demanding.append((pod, number))
-
-    def _load_of(self, requests: Resources, loads: Loads, number: int) -> int:
-        """Return requests as a number to add up; take those off at once that are none."""
-        load = loads.load_of(requests)
-        if load is not None:
-            return load
-        self.free.take_off([requests if each == number else _NOTHING for each in range(self.count)])
-        return 0
 
     def _expect_daemons(
         self, daemons: Sequence[DaemonSet], running: Mapping[int, Resources]

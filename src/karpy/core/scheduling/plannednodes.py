@@ -138,29 +138,6 @@ class PlannedNodes:
                 break
         return types
 
-    def take(self, node: int, pod: Pod, requests: Resources, mask: int) -> bool:
-        """Place a pod without ports on a claim if one of some types has room; keep only those."""
-        types, used, rooms = self.types[node] & mask, self.used[node], self.rooms[node]
-        for resource, amount in requests.items():
-            room = rooms[resource]
-            total = used[resource] = used.get(resource, 0) + amount
-            types &= room.at_least[bisect_left(room.values, total)]
-        if not types:
-            for resource, amount in requests.items():
-                used[resource] -= amount
-                if not used[resource]:
-                    del used[resource]
-            # Remember what there was too little of.
-            self.types_left(node, requests)
-            return False
-        self.types[node] = types
-        self.last = node
-        pods = self.pods[node]
-        pods.append(pod)
-        count = len(pods)
-        self._promote(node, count - 1, count)
-        return True
-
     def retype(self, node: int, signature: int) -> None:
         """Note the requirements a claim has now."""
         before = self.signature[node]
@@ -224,15 +201,6 @@ class PlannedNodes:
         if pod.rules.ports:
             self.take_ports(node, pod)
 
-    def put_more(self, node: int, more: Sequence[Pod], requests: Resources) -> None:
-        """Place several pods that ask alike, and for no ports, on one claim."""
-        pods, used = self.pods[node], self.used[node]
-        count = len(pods)
-        pods += more
-        for resource, amount in requests.items():
-            used[resource] = used.get(resource, 0) + amount * len(more)
-        self._promote(node, count, len(pods))
-
     def _promote(self, node: int, before: int, after: int) -> None:
         """Note that a claim has more pods than before."""
         bit, by_count, counts = 1 << node, self.by_count, self.counts
@@ -252,16 +220,6 @@ class PlannedNodes:
                     insort(counts, after)
                 if not left:
                     counts.remove(before)
-
-    def turns_of(self, node: int, claims: int, most: int) -> int:
-        """Count the pods a claim takes in a row, up to so many, before another of them is due."""
-        mine, by_count, others = len(self.pods[node]), self.by_count, claims & ~(1 << node)
-        for count in self.counts:
-            if waiting := by_count[count] & others:
-                # Of equals the oldest comes first.
-                is_first = node < (waiting & -waiting).bit_length() - 1
-                return min(most, max(0, count - mine + is_first))
-        return most
 
     def take_ports(self, node: int, pod: Pod) -> None:
         for port in pod.rules.ports:

@@ -178,10 +178,8 @@ class Step:
         "footing",
         "hosts",
         "is_patient",
-        "is_simple",
         "keys",
         "reach",
-        "spread",
         "takes_any_claim",
         "wants",
         "watched",
@@ -200,10 +198,6 @@ class Step:
             not want.requirements for want in wants
         )
         """Whether every claim is worth a try."""
-        self.is_simple = False
-        """Whether nothing is asked but room and labels, and to be spread over one key."""
-        self.spread: KeyRule | None = None
-        """The rule for that key."""
         self.is_patient = any(want.is_patient for want in wants)
         """Whether a label that a claim gains may turn a no into a yes."""
 
@@ -328,11 +322,7 @@ class PodClass(Struct, eq=False, gc=False):
     """Groups that count the pods."""
     owned_inverse: tuple[AnyGroup, ...] = ()
     """Groups by which the pods keep others away."""
-    spread: KeyRule | None = None
-    """The rule by which the first step spreads pods, if it asks for little else."""
     is_counted: bool = False
-    is_simple: bool = False
-    """Whether the first step is."""
     is_hopeless: bool = False
     """Whether every step has failed for good."""
     failures: tuple[Failure | None] | list[Failure | None] = _NOTHING_YET
@@ -347,10 +337,7 @@ class PodClass(Struct, eq=False, gc=False):
 
     def climb(self, steps: Steps) -> None:
         """Take the steps of the ladder."""
-        first = steps.first
         self.ladder = steps
-        self.is_simple = first.is_simple
-        self.spread = first.spread
         self.begin()
 
     def begin(self) -> None:
@@ -386,15 +373,6 @@ class PodClass(Struct, eq=False, gc=False):
         return False
 
 
-class About(Struct, frozen=True):
-    """What else than its ladder the steps of a class depend on."""
-
-    volumes: VolumeFacts
-    settling: tuple[str, ...]
-    """Keys of which one domain must be chosen, for others count on the pods being there."""
-    has_ports: bool
-
-
 class StepMaker:
     """Turns rungs into steps; steps keep it for those that are made later."""
 
@@ -418,8 +396,12 @@ class StepMaker:
         wants = self._wants(footing, volumes)
         return Ground(footing, self._reach(footing.tolerations), wants)
 
-    def step(self, about: About, ground: Ground, held: Sequence[Marked]) -> Step:
-        """Make one step of some pods."""
+    def step(self, settling: Sequence[str], ground: Ground, held: Sequence[Marked]) -> Step:
+        """
+        Make one step of some pods.
+
+        `settling` has the keys of which one domain must be chosen: other pods depend on which.
+        """
         self._effort.spend(len(held))
         step = Step(ground)
         rules: dict[str, KeyRule] = {}
@@ -435,7 +417,7 @@ class StepMaker:
                 rule = rules[group.key] = KeyRule(group.domains, ground.footing)
             rule.hold(group, marked[1])
             step.watched.append(group)
-        for key in about.settling:
+        for key in settling:
             if key not in rules:
                 rules[key] = KeyRule(self._topology.table(key), ground.footing)
             rules[key].settles = True
@@ -443,7 +425,6 @@ class StepMaker:
             rule.may_appear = any(rule.table.key in want.requirements for want in step.wants)
             step.is_patient = step.is_patient or not rule.table.is_well_known
         step.keys = [rules[key] for key in sorted(rules)]
-        _sum_up(step, about)
         return step
 
     def _wants(self, footing: Footing, facts: VolumeFacts) -> tuple[Want, ...]:
@@ -487,17 +468,3 @@ class StepMaker:
             reach = self._reaches[tolerations] = Reach(len(self._reaches), templates, nodes)
             reach.has_every_template = len(templates) == len(self._templates)
         return reach
-
-
-def _sum_up(step: Step, about: About) -> None:
-    """Say what is special about a step, now that all is known that it asks for."""
-    if len(step.keys) == 1 and step.keys[0].spreads and not step.keys[0].may_appear:
-        step.spread = step.keys[0]
-    step.is_simple = (
-        (not step.keys or step.spread is not None)
-        and not step.hosts
-        and len(step.wants) == 1
-        and not step.wants[0].is_patient
-        and not about.has_ports
-        and not about.volumes.attachments
-    )

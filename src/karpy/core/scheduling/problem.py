@@ -12,7 +12,6 @@ from karpy.core.scheduling.instancetypes import TypeTable
 from karpy.core.scheduling.interning import Interner
 from karpy.core.scheduling.pending import Batch, Judge, collect_batch, turn
 from karpy.core.scheduling.podclasses import (
-    About,
     Marked,
     Neighbours,
     PodClass,
@@ -311,7 +310,6 @@ class Planner:
     ) -> Steps:
         """Return the steps of a class, none of which is made yet."""
         pod, held = each.pod, self._ladders[_ladder_key(each.pod)]
-        about = About(each.volumes, settling, bool(pod.rules.ports))
 
         def mark(groups: Sequence[AnyGroup]) -> list[Marked]:
             self._effort.spend(len(groups))
@@ -322,8 +320,8 @@ class Planner:
             Neighbours(
                 mark(held.spreads), mark(held.affinity), mark(held.anti_affinity), mark(blocks)
             ),
-            partial(self._maker.ground, about.volumes),
-            partial(self._maker.step, about),
+            partial(self._maker.ground, each.volumes),
+            partial(self._maker.step, settling),
         )
 
 
