@@ -50,8 +50,6 @@ class PlannedNodes:
         """What the types of a claim leave for pods, by resource; shared with its template."""
         self.used: list[dict[str, int]] = [{}] * count
         """Requests of the pods placed on each claim, by resource."""
-        self.tight: dict[int, tuple[str, int]] = {}
-        """The resource that a claim last had too little of, and the most that it has left."""
         self.pods: list[list[Pod]] = [[] for _ in range(count)]
         self.held: list[frozenset[str]] = [frozenset()] * count
         """Reservations a claim holds."""
@@ -118,7 +116,6 @@ class PlannedNodes:
             self.size = count
             for table in self.tables:
                 table.keep_only(self.existing_mask)
-            self.tight.clear()
             self.by_template.clear()
             self.by_count, self.counts = [0, 0], []
             self.born_as.clear()
@@ -126,15 +123,11 @@ class PlannedNodes:
 
     def types_left(self, node: int, requests: Resources) -> int:
         """Return the types of a claim that have room for more, as bits."""
-        tight = self.tight.get(node)
-        if tight is not None and requests.get(tight[0], 0) > tight[1]:
-            return 0
         types, used, rooms = self.types[node], self.used[node], self.rooms[node]
         for resource, amount in requests.items():
             room, there = rooms[resource], used.get(resource, 0)
             types &= room.at_least[bisect_left(room.values, there + amount)]
             if not types:
-                self.tight[node] = resource, room.largest(self.types[node]) - there
                 break
         return types
 

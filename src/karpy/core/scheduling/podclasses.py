@@ -180,24 +180,19 @@ class Step:
         "is_patient",
         "keys",
         "reach",
-        "takes_any_claim",
         "wants",
         "watched",
     )
 
     def __init__(self, ground: Ground) -> None:
         self.footing = ground.footing
-        self.reach = reach = ground.reach
+        self.reach = ground.reach
         self.wants = wants = ground.wants
         self.asks = ground.asks
         self.hosts: list[tuple[HostGroup, int]] = []
         self.keys: list[KeyRule] = []
         self.watched: list[AnyGroup] = []
         """Groups whose counts may turn a no into a yes."""
-        self.takes_any_claim = reach.has_every_template and any(
-            not want.requirements for want in wants
-        )
-        """Whether every claim is worth a try."""
         self.is_patient = any(want.is_patient for want in wants)
         """Whether a label that a claim gains may turn a no into a yes."""
 

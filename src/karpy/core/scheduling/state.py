@@ -35,10 +35,8 @@ class State:
         self.limits = Limits(offer.templates, snapshot.nodes, offer.table, pods)
         self.reservations = Reservations(offer.table, mode, is_enabled=settings.reserved_capacity)
         self.packer = Packer(planned, self.limits, self.reservations, offer.catalog, problem.effort)
-        self.packer.fitter.use(
-            offer.pools,
-            relaxes_variety=settings.min_values_policy is MinValuesPolicy.BEST_EFFORT,
-        )
+        relaxes_variety = settings.min_values_policy is MinValuesPolicy.BEST_EFFORT
+        self.packer.fitter.relaxes_variety = relaxes_variety
         self.launcher = Launcher(planned, offer.signatures, offer.catalog.reservation_label)
 
     def leave_out(

@@ -1,6 +1,6 @@
 """Whether and how a node takes a pod: what any packer needs to know before it chooses."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from karpy.core.scheduling.effort import Effort
@@ -15,10 +15,8 @@ from karpy.core.scheduling.topology import AnyGroup
 from karpy.core.scheduling.topologygroups import DomainGroup, HostGroup
 from karpy.model.instances import Catalog
 from karpy.model.pods import HostPort, Pod
-from karpy.model.pools import NodePool
 from karpy.model.resources import Resources
 
-_FEW = 8
 Choice: TypeAlias = tuple[KeyRule, int, bool]
 """A key, the domains of it that are open now, and whether one of them must be chosen."""
 Settled: TypeAlias = tuple[int, int, frozenset[str], bool]
@@ -36,12 +34,10 @@ class Ask:
         "demands",
         "epoch",
         "fresh",
-        "is_sure",
         "ports",
         "reach",
         "requests",
         "seen",
-        "takes_any",
         "wants",
     )
 
@@ -51,15 +47,12 @@ class Ask:
         """For each resource what existing nodes have left, and how much is asked for."""
         self.wants = wants
         self.reach = reach
-        self.takes_any = False
         self.ports: tuple[HostPort, ...] = ()
         self.base = 0
         """Existing nodes that may take one before any pod is placed, as bits."""
         self.epoch = 0
         self.alive = 0
         """Nodes that may still take one, as bits."""
-        self.is_sure = False
-        """Whether existing nodes among them need nothing but room."""
         self.seen = 0
         self.fresh: dict[int, list[tuple[int, int]]] = {}
         """By template: signature and types of a new claim, for each alternative that has any."""
@@ -84,8 +77,6 @@ class Asks:
         if ask is None:
             ask = self._known[key] = Ask(pod_class.requests, wants, step.reach)
             ask.ports = ports
-            ask.takes_any = step.takes_any_claim
-            ask.is_sure = not attachments
             if self._planned.existing.count:
                 free = self._planned.existing.free
                 asked = pod_class.requests.items()
@@ -104,10 +95,6 @@ class Asks:
         """Let the ask know of claims made since it was last used."""
         planned = self._planned
         size = planned.size
-        if ask.takes_any:
-            ask.alive |= (1 << size) - (1 << ask.seen)
-            ask.seen = size
-            return
         allowed = 0
         for want in ask.wants:
             if want.epoch != planned.epoch:
@@ -168,7 +155,6 @@ class Asks:
         matching = 0
         for want in ask.wants:
             if want.has_hostname:
-                ask.is_sure = False
                 return alive
             for label_set in existing.label_sets:
                 if self._signatures.label_fits(label_set.labels, label_set.index, want):
@@ -180,10 +166,6 @@ class Asks:
         start = max(want.seen, planned.existing.count)
         if not want.requirements or want.is_patient:
             want.claims |= (1 << planned.size) - (1 << start)
-        elif planned.size - start <= _FEW:
-            for node in range(start, planned.size):
-                if signatures.join(planned.signature[node], want) != NEVER:
-                    want.claims |= 1 << node
         else:
             joinable = signatures.joinable(want)
             found = 0
@@ -207,17 +189,9 @@ class Fitter:
         self.signatures: Signatures = planned.signatures
         self.reservations = reservations
         self.relaxes_variety = False
-        self.is_plain = False
-        """Whether neither minValues nor reservations have a say."""
+        """Whether minValues may be lowered for a new claim."""
         self._catalog = catalog
         self._effort = effort
-
-    def use(self, pools: Sequence[NodePool], *, relaxes_variety: bool) -> None:
-        """Learn which pools take part, and whether minValues may be lowered for a new claim."""
-        self.relaxes_variety = relaxes_variety
-        self.is_plain = not self.reservations.is_active and not any(
-            requirement.min_values for pool in pools for requirement in pool.requirements
-        )
 
     def accepts(self, pod_class: PodClass, ask: Ask, node: int) -> bool:
         """Say whether an existing node with enough room takes the pod."""
@@ -269,8 +243,6 @@ class Fitter:
         masks = self.signatures.masks
         for narrowed in self._narrowed(signature, types, choices):
             if left := types & masks[narrowed]:
-                if self.is_plain:
-                    return (narrowed, left, HOLDS_NOTHING, False)
                 settled = self._vet(narrowed, left, held)
                 if isinstance(settled, tuple):
                     return settled
@@ -339,8 +311,6 @@ class Fitter:
         self, signature: int, types: int, held: frozenset[str] | None
     ) -> Settled | Refused | None:
         """See to minValues and reservations."""
-        if self.is_plain:
-            return (signature, types, HOLDS_NOTHING, False)
         is_relaxed = False
         if self.signatures.varieties[signature] and (
             lacking := reached(self.signatures, signature, types)
@@ -362,12 +332,11 @@ class Fitter:
         planned.types[node] = settled[1]
         if settled[0] != planned.signature[node]:
             planned.retype(node, settled[0])
-        if not self.is_plain:
-            _, _, held, is_relaxed = settled
-            planned.relaxed[node] = planned.relaxed[node] or is_relaxed
-            if planned.held[node] != held:
-                self.reservations.hold(planned.held[node], held)
-                planned.held[node] = held
+        _, _, held, is_relaxed = settled
+        planned.relaxed[node] = planned.relaxed[node] or is_relaxed
+        if planned.held[node] != held:
+            self.reservations.hold(planned.held[node], held)
+            planned.held[node] = held
         self.record(pod_class, node, pod)
 
     def record(self, pod_class: PodClass, node: int, pod: Pod) -> None:

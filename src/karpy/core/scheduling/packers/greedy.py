@@ -307,7 +307,7 @@ class Packer:
                 if free[node] < amount:
                     break
             else:
-                if ask.is_sure or accepts(pod_class, ask, node):
+                if accepts(pod_class, ask, node):
                     found = node
                     break
             full |= low
