@@ -25,7 +25,7 @@ from karpy.ports.objects import EVERYTHING, Change, Query, Reader, Synced
 
 PODS: Final = 50_000
 WORKLOADS: Final = 500
-BYTES_MAX: Final = 1_500
+BYTES_MAX: Final = 900
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ import argparse
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Final
@@ -157,6 +157,14 @@ def ci(seed: int) -> list[JsonObject]:
     ]
 
 
+def scaled(deployments: Iterable[JsonObject], factor: int) -> list[JsonObject]:
+    """Make every deployment of a workload some times as large."""
+    return [
+        {**each, "spec": {**each["spec"], "replicas": factor * each["spec"]["replicas"]}}
+        for each in deployments
+    ]
+
+
 def _spread(name: str, key: str) -> JsonObject:
     return {
         "topologySpreadConstraints": [
@@ -184,6 +192,9 @@ WORKLOADS: Final[dict[str, Callable[[int], list[JsonObject]]]] = {
     "mix-1000": lambda _: mix(1000),
     "basic-60": lambda _: basic(60),
     "basic-5000": lambda _: basic(5000),
+    "shop x 6": lambda seed: scaled(shop(seed), 6),
+    "data x 8": lambda seed: scaled(data(seed), 8),
+    "ci x 8": lambda seed: scaled(ci(seed), 8),
 }
 
 
