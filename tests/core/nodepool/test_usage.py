@@ -6,8 +6,8 @@ from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.nodepool.usage import (
     Costs,
     add_up_costs,
-    cost_news,
     judge_usage,
+    new_cost_errors,
     pool_gauges,
     usage_by_pool,
 )
@@ -42,7 +42,7 @@ def test_a_pool_uses_what_its_nodes_have() -> None:
 def test_a_node_that_is_going_is_not_used_any_more() -> None:
     nodes = [node("a", deleting=True), node("b"), node("c")]
 
-    usage = usage_by_pool(nodes, marked={"b-claim"})
+    usage = usage_by_pool(nodes, in_command={"b-claim"})
 
     assert usage["default"]["nodes"] == 1
 
@@ -117,7 +117,7 @@ def test_an_unknown_price_is_news_only_once() -> None:
     before = add_up_costs([running("a", "x.large")], catalog(TYPES))
     after = add_up_costs([running("a", "x.large"), running("b", "y.large")], catalog(TYPES))
 
-    news = cost_news(after, before)
+    news = new_cost_errors(after, before)
 
     count = Count("nodepools_cost_tracker_errors_total", {"nodepool": "web"})
     assert news == Changes(counts=(count,), remarks=after.remarks[1:])
