@@ -4,7 +4,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.disruption.confirmation import Occupancy, ask, confirm, unconfirmed
+from karpy.core.disruption.confirmation import (
+    Occupancy,
+    confirm,
+    confirmation_question,
+    nodes_to_confirm,
+)
 from karpy.core.disruption.decide import decide_nodes
 from karpy.core.disruption.progress import NodeChange, Progress
 from karpy.core.lifecycle.changes import Changes
@@ -55,7 +60,7 @@ def confirmed(
 ) -> DisruptionVerdict:
     """Return the verdict on the nodes of a command; the pods are listed on the first of them."""
     occupancy = Occupancy({"a": tuple(pods), "b": ()}, tuple(budgets))
-    question = ask(asked, (A, B), CLUSTER, occupancy)
+    question = confirmation_question(asked, (A, B), CLUSTER, occupancy)
     verdict = confirm(question, asked.reason)
     assert decide_nodes(question) == verdict
     return verdict
@@ -179,7 +184,7 @@ def test_a_question_has_what_was_listed_and_nothing_else() -> None:
     whole = replace(CLUSTER, settings=settings, pods=(pod("watched", on="a"),))
     listed = pod("listed", on="a")
 
-    question = ask(command(), (A,), whole, Occupancy({"a": (listed,)}, (GUARD,)))
+    question = confirmation_question(command(), (A,), whole, Occupancy({"a": (listed,)}, (GUARD,)))
 
     assert question.nodes == (A,)
     assert (question.snapshot.pods, question.snapshot.budgets) == ((listed,), (GUARD,))
@@ -211,6 +216,6 @@ def test_pods_are_asked_for_unless_the_drain_ends_whatever_they_forbid(
     undoing = NodeChange("b-claim", "b", Changes())
     planned = Progress(command(reason, nodes=(chosen, B)), (deletion, undoing))
 
-    found = unconfirmed(planned, cluster(node("a", grace_period=grace), node("b")))
+    found = nodes_to_confirm(planned, cluster(node("a", grace_period=grace), node("b")))
 
     assert [each.node for each in found] == [each.node for each in asked]

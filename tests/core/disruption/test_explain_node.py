@@ -15,11 +15,11 @@ from karpy.core.disruption.explain import (
     NodeExplanation,
     NodeOutcome,
     Outlook,
-    as_seen_from_outside,
     explain_node,
     find_node,
+    with_inferred_state,
 )
-from karpy.core.disruption.lifts import ADVICE, Change, Kept, advice_on, lift
+from karpy.core.disruption.lifts import ADVICE, Change, RefusedNode, advice_on, lift
 from karpy.model.conditions import Condition, Conditions
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL, ON_DEMAND, SPOT
 from karpy.model.nodes import Node
@@ -142,7 +142,7 @@ def test_a_node_of_a_command_is_on_its_way_out() -> None:
 def test_an_onlooker_knows_commands_by_their_condition() -> None:
     chosen = node("a", said=["DisruptionReason"])
 
-    seen = as_seen_from_outside(cluster(chosen, node("b")), Verdict())
+    seen = with_inferred_state(cluster(chosen, node("b")), Verdict())
 
     assert seen.in_command == frozenset({"a-claim"})
 
@@ -150,7 +150,7 @@ def test_an_onlooker_knows_commands_by_their_condition() -> None:
 def test_an_onlooker_takes_nodes_that_pending_pods_go_to_for_nominated() -> None:
     verdict = Verdict(nominations=(Nomination("b", ("shop/new",)),))
 
-    seen = as_seen_from_outside(with_room(), verdict)
+    seen = with_inferred_state(with_room(), verdict)
     explained = explain(seen, "b")
 
     assert explained.sentence == "stays: a pending pod is nominated to it"
@@ -556,7 +556,7 @@ def test_every_reason_has_a_change_or_advice(why: NodeReason) -> None:
     there = node("a", type="large", nominated_for=MINUTE, annotations={"x": "y"})
     seen = with_room(pool(policy=budgets("0")), there=there, budgets=(pod_budget("web"),))
     refusal = NodeRefusal(why, "a", "shop/web", pods=("shop/web-0",))
-    kept = Kept(seen, there, refusal, DisruptionReason.UNDERUTILIZED)
+    kept = RefusedNode(seen, there, refusal, DisruptionReason.UNDERUTILIZED)
 
     lifted = lift(kept)
     text = advice_on(kept) if lifted is None else lifted.change.text

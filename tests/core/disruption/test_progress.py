@@ -13,13 +13,13 @@ from karpy.core.disruption.progress import (
     NodeChange,
     Progress,
     advance,
-    patience,
+    command_time_limit,
+    fail_launch,
+    leave_out_refused,
     start,
     start_validated,
     validation_due,
-    with_launched,
-    without_launched,
-    without_refused,
+    with_claim_names,
 )
 from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
@@ -316,7 +316,7 @@ def test_a_launch_that_failed_is_tried_again_for_a_while() -> None:
 def test_a_command_of_which_a_replacement_is_refused_keeps_its_nodes() -> None:
     command = replace(TAINTING, stage=Stage.LAUNCHING, replacements=(Replacement(LAUNCH),))
 
-    progress = without_launched(command, cluster(tainted("a")))
+    progress = fail_launch(command, cluster(tainted("a")))
 
     assert (progress.command.stage, progress.launches) == (Stage.FAILED, ())
     assert taints_of(progress.changes) == {"a": ()}
@@ -327,7 +327,7 @@ def test_pods_need_another_node_once_replacements_are_launched() -> None:
     """Earlier, provisioning would launch nodes for the same pods."""
     command = replace(TAINTING, stage=Stage.LAUNCHING, replacements=(Replacement(LAUNCH),))
 
-    launched = with_launched(command, ["web-x"])
+    launched = with_claim_names(command, ["web-x"])
 
     assert command.deleting == frozenset()
     assert launched.deleting == frozenset({"a-claim"})
@@ -399,7 +399,7 @@ def test_a_command_fails_if_a_replacement_is_deleted(others: list[Node]) -> None
 
 
 def test_a_command_whose_replacement_is_deleted_at_once_was_a_decision_all_the_same() -> None:
-    launched = with_launched(
+    launched = with_claim_names(
         replace(TAINTING, stage=Stage.LAUNCHING, replacements=(Replacement(LAUNCH),)), ["r-claim"]
     )
 
@@ -581,7 +581,7 @@ def test_a_failed_command_leaves_nodes_alone_that_are_being_deleted() -> None:
 def test_a_command_may_take_longer_the_more_nodes_are_in_one(
     nodes: int, expected: timedelta
 ) -> None:
-    assert patience(nodes) == expected
+    assert command_time_limit(nodes) == expected
 
 
 def test_nodes_of_other_commands_count_for_how_long_it_may_take() -> None:
@@ -821,7 +821,7 @@ def deleting(*names: str) -> tuple[NodeChange, ...]:
 def test_a_node_that_is_needed_is_left_out_and_its_taint_removed() -> None:
     refusal = NodeRefusal(NodeReason.POD_DO_NOT_DISRUPT, "a", "shop/x")
 
-    progress = without_refused(Progress(BOTH, deleting("a", "b")), (refusal,), BOTH_NODES)
+    progress = leave_out_refused(Progress(BOTH, deleting("a", "b")), (refusal,), BOTH_NODES)
 
     assert progress.command == replace(BOTH, nodes=(B,))
     assert progress.changes[0] == deleting("b")[0]
@@ -856,7 +856,7 @@ def test_a_command_that_cannot_do_without_a_node_is_given_up(
 ) -> None:
     planned = Progress(command, deleting("a"), launches=(LAUNCH,))
 
-    progress = without_refused(planned, (A_IS_NEEDED,), BOTH_NODES)
+    progress = leave_out_refused(planned, (A_IS_NEEDED,), BOTH_NODES)
 
     assert (progress.command, progress.launches) == (replace(command, stage=Stage.FAILED), ())
     assert taints_of(progress.changes) == left
@@ -874,7 +874,7 @@ def test_a_replacement_goes_through_all_stages() -> None:
 
     begun = start_validated(proposed, Validation(proposed), cluster(node("a")))
     launching = seen(begun.command, NOON + SECOND, tainted("a"))
-    launched = with_launched(launching.command, ["r-claim"])
+    launched = with_claim_names(launching.command, ["r-claim"])
     booting = only_claim("r", initialized=False)
     waiting = seen(launched, NOON + 2 * SECOND, tainted("a"), booting)
     deleting_it = seen(waiting.command, NOON + MINUTE, tainted("a"), node("r"))

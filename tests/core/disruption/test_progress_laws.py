@@ -11,11 +11,11 @@ from karpy.core.disruption.progress import (
     NodeChange,
     Progress,
     advance,
+    fail_launch,
     start,
-    with_launched,
-    without_launched,
+    with_claim_names,
 )
-from karpy.core.disruption.taints import find_strays
+from karpy.core.disruption.taints import find_orphaned_taints
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
 from karpy.model.constraints import is_disrupted
 from karpy.model.nodes import join_node
@@ -55,7 +55,7 @@ class World:
 
     def look_after_strays(self) -> None:
         """Remove what a pass finds on nodes that no command is about."""
-        for stray, changes in list(find_strays(self.snapshot())):
+        for stray, changes in list(find_orphaned_taints(self.snapshot())):
             self._write(NodeChange(stray.claim, stray.name, changes))
 
     def tainted(self) -> list[str]:
@@ -86,7 +86,7 @@ class World:
             self.early += [each.claim for each in progress.changes if each.changes.deletes_claim]
         if event == "writes fail":
             if progress.launches:
-                ended = without_launched(progress.command, self.snapshot())
+                ended = fail_launch(progress.command, self.snapshot())
                 return self._carry_out(ended, "nothing")
             return progress.command
         for each in progress.changes:
@@ -100,7 +100,7 @@ class World:
         for name in names:
             claim = only_claim(name.removesuffix("-claim"), initialized=False)
             self.nodes[name] = claim
-        return with_launched(progress.command, names)
+        return with_claim_names(progress.command, names)
 
     def _write(self, change: NodeChange) -> None:
         before = self.nodes[change.claim]

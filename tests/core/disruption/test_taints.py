@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.disruption.taints import find_strays, tainted, untainted
+from karpy.core.disruption.taints import find_orphaned_taints, tainted, untainted
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.registration import gate
 from karpy.model.conditions import TRUE, Condition
@@ -85,7 +85,7 @@ def test_a_node_that_is_being_deleted_keeps_its_taint_and_its_reason() -> None:
 
 
 def test_taints_that_no_command_accounts_for_are_found() -> None:
-    strays = list(find_strays(cluster(STRAY, node("b"))))
+    strays = list(find_orphaned_taints(cluster(STRAY, node("b"))))
 
     assert strays == [(STRAY, Changes(claim=CLEAN.claim_record, node=CLEAN.node_record))]
 
@@ -93,12 +93,12 @@ def test_taints_that_no_command_accounts_for_are_found() -> None:
 def test_a_node_keeps_the_reason_of_its_reboot_until_it_is_initialized() -> None:
     booting = node("a", initialized=False, taints=[DISRUPTED], said=["DisruptionReason"])
 
-    ((_, changes),) = find_strays(cluster(booting))
+    ((_, changes),) = find_orphaned_taints(cluster(booting))
 
     assert changes.claim is None
     assert changes.node is not None
     assert changes.node.taints == ()
-    assert list(find_strays(cluster(written(booting, changes)))) == []
+    assert list(find_orphaned_taints(cluster(written(booting, changes)))) == []
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_a_node_keeps_the_reason_of_its_reboot_until_it_is_initialized() -> None
     ids=["of a command", "deleting", "rebooting", "foreign", "unmanaged", "no node"],
 )
 def test_taints_that_belong_to_something_else_are_left_alone(kept: Node) -> None:
-    assert list(find_strays(cluster(kept))) == []
+    assert list(find_orphaned_taints(cluster(kept))) == []
 
 
 def test_taints_of_a_command_are_left_alone() -> None:
-    assert list(find_strays(cluster(STRAY, in_command=frozenset({"a-claim"})))) == []
+    assert list(find_orphaned_taints(cluster(STRAY, in_command=frozenset({"a-claim"})))) == []
