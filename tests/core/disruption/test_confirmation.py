@@ -159,7 +159,7 @@ def test_a_node_is_disrupted_only_if_the_pods_listed_there_allow_it(
 def test_a_budget_that_is_spent_for_now_stops_no_command_whose_replacements_are_there(
     asked: Command, listed: list[Pod], budgets: list[DisruptionBudget], why: list[str]
 ) -> None:
-    """Its drain waits for the budget; without it, the replacement would have been for nothing."""
+    """The drain waits for the budget; otherwise the replacement would be useless."""
     assert [each.why.name for each in confirmed(asked, listed, budgets).refusals] == why
 
 
@@ -179,7 +179,7 @@ def test_without_a_node_that_may_be_disrupted_there_is_no_command() -> None:
 
 
 def test_a_question_has_what_was_listed_and_nothing_else() -> None:
-    """It is recorded: a snapshot of the whole cluster would be too much for each command."""
+    """The question is recorded: a snapshot of the whole cluster would be too large."""
     settings = Settings(manages_deletion_cost=True)
     whole = replace(CLUSTER, settings=settings, pods=(pod("watched", on="a"),))
     listed = pod("listed", on="a")

@@ -1,4 +1,4 @@
-"""What methods derive from one snapshot: each part once, and nothing of older snapshots."""
+"""What methods derive from one snapshot: each value once, and none of older snapshots."""
 
 import gc
 import weakref
@@ -54,7 +54,7 @@ def test_nodes_are_found_by_their_claim() -> None:
     ("given", "consolidatable_at"),
     [
         (node("a", last_pod_event=NOON - MINUTE), NOON + 4 * MINUTE),
-        (node("a", said_since=NOON - 2 * MINUTE), NOON + 3 * MINUTE),
+        (node("a", conditions_since=NOON - 2 * MINUTE), NOON + 3 * MINUTE),
         (node("a", initialized=False), None),
         (node("a", pool="never"), None),
         (node("a", pool="gone"), None),
@@ -126,7 +126,7 @@ def test_what_can_be_launched_is_kept_from_the_previous_evaluation() -> None:
 
 
 def test_an_evaluation_keeps_none_of_those_before_it() -> None:
-    """Where nothing needs the solver, none of a thousand passes would ever be forgotten."""
+    """Otherwise a thousand passes that never need the solver would all stay in memory."""
     first = Evaluation(cluster(node("a")))
     forgotten = weakref.ref(first)
     last = Evaluation(cluster(node("a")), Evaluation(cluster(node("a")), first))

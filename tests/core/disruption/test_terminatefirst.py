@@ -167,7 +167,7 @@ def test_nodes_of_a_static_pool_are_replaced_as_far_as_its_limit_goes(
 def test_a_pool_whose_reservations_are_full_launches_nothing_behind_the_gate(
     expected: StaticPlan, *, is_enabled: bool
 ) -> None:
-    """Without the gate a replacement is launched, and waits for capacity."""
+    """Without the feature gate a replacement is launched, and waits for capacity."""
     static = pool(replicas=1, requirements=[])
     snapshot = cluster(node("a"), pools=[static], types=[FULL_TYPE])
 

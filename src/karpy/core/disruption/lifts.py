@@ -162,12 +162,12 @@ def _easing(budget: DisruptionBudget) -> str:
     if budget.disruptions_allowed is None:
         return f"look at the status of {name}, which is not known"
     if budget.forbids_all:
-        said = "minAvailable: 100%" if budget.max_unavailable is None else "maxUnavailable: 0"
-        return f"let {name} allow a disruption: with `{said}` it never does"
-    said = f"minAvailable: {budget.min_available}"
+        setting = "minAvailable: 100%" if budget.max_unavailable is None else "maxUnavailable: 0"
+        return f"let {name} allow a disruption: with `{setting}` it never does"
+    setting = f"minAvailable: {budget.min_available}"
     if budget.max_unavailable is not None:
-        said = f"maxUnavailable: {budget.max_unavailable}"
-    return f"add a replica, see that all are ready, or ease {name} (`{said}`), which allows none"
+        setting = f"maxUnavailable: {budget.max_unavailable}"
+    return f"add a replica, see that all are ready, or ease {name} (`{setting}`), which allows none"
 
 
 def _lift_budget(refused: RefusedNode) -> Lifted:

@@ -61,8 +61,8 @@ def _began(snapshot: Snapshot) -> datetime:
     for node in snapshot.nodes:
         claim = node.claim_record
         if claim is not None and claim.meta.created is not None:
-            said = claim.conditions.get(INITIALIZED)
-            booted = said.changed if said is not None and said.is_true else snapshot.now
+            state = claim.conditions.get(INITIALIZED)
+            booted = state.changed if state is not None and state.is_true else snapshot.now
             boots.append((min(booted, claim.meta.created + BOOTING_TIME), claim.meta.created))
     for booted, created in sorted(boots, reverse=True):
         if booted + PAUSE >= began:

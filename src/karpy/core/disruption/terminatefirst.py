@@ -118,14 +118,14 @@ def why_shrinking(pool: NodePool, heads: Headcount) -> str:
 # before the first replacement is ready; Karpy counts the missing node.
 def with_missing_nodes(allowance: Allowance, pool: NodePool, evaluation: Evaluation) -> Allowance:
     """Return the allowance with the nodes that the pool lacks counted as consumed."""
-    ours = [each for each in evaluation.snapshot.nodes if each.claim and each.pool == pool.name]
-    lasting = [each for each in ours if not each.is_deleting]
+    of_pool = [each for each in evaluation.snapshot.nodes if each.claim and each.pool == pool.name]
+    remaining = [each for each in of_pool if not each.is_deleting]
     record = pool.record
     if record is None or record.replicas is None:
-        missing = sum(not each.is_initialized for each in lasting)
+        missing = sum(not each.is_initialized for each in remaining)
         return replace(allowance, consumed=allowance.consumed + missing)
     wanted = min(record.replicas, record.limits.get(NODES, record.replicas))
-    working = sum(each.is_initialized for each in lasting)
+    working = sum(each.is_initialized for each in remaining)
     return replace(allowance, consumed=max(allowance.consumed, wanted - working))
 
 
