@@ -110,7 +110,7 @@ class Way(Struct, frozen=True, gc=False):
     command: Command | None = None
     """The command of the method after these changes; None if it still refuses the node."""
     first: NodeRefusal | None = None
-    """Why the method refuses the node now, if it were asked about this node alone."""
+    """Why the method refuses the node now, asked about this node alone."""
     wall: NodeRefusal | None = None
     """The refusal that no change removes; None if the way is complete."""
     advice: str = ""

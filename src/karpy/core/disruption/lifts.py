@@ -259,7 +259,7 @@ def _lift_buffer(refused: RefusedNode) -> Lifted:
 
 
 def _lift_young_pods(refused: RefusedNode) -> Lifted:
-    """Make all pods so old that consolidation waits for no scale-out or rollout of them."""
+    """Wait for a scale-out or rollout: make all pods older than any rollout to wait for."""
     text = "wait until the nodes for pending pods are initialized"
     if refused.refusal.why is NodeReason.ROLLOUT:
         text = f"wait until the rollout that replaces {refused.refusal.detail} is over"

@@ -1,9 +1,9 @@
 """
 The next step of a command, given a snapshot of the cluster.
 
-A command is a value. The controller passes it with a snapshot, carries out the resulting changes,
-and stores the resulting command; nothing sleeps. A change that the next snapshot does not show is
-requested again.
+A command is a value. The controller passes the command with a snapshot, carries out the resulting
+changes, and stores the resulting command; nothing sleeps. A change that the next snapshot does not
+show is requested again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
