@@ -26,9 +26,9 @@ def view(each: Node) -> NodeView:
         (node("a", ready=False), NodeState.NOT_READY),
         (node("a", initialized=False), NodeState.STARTING),
         (only_claim("a", registered=False, initialized=False), NodeState.STARTING),
-        (node("a", said=["DisruptionReason"]), NodeState.CHOSEN),
+        (node("a", true_conditions=["DisruptionReason"]), NodeState.CHOSEN),
         (node("a", replaced=True), NodeState.CHOSEN),
-        (node("a", said=["DisruptionReason"], deleting=True), NodeState.DELETING),
+        (node("a", true_conditions=["DisruptionReason"], deleting=True), NodeState.DELETING),
     ],
 )
 def test_a_node_is_in_the_state_that_says_most(each: Node, state: NodeState) -> None:
@@ -36,15 +36,18 @@ def test_a_node_is_in_the_state_that_says_most(each: Node, state: NodeState) -> 
 
 
 def test_a_node_on_its_way_out_says_why_and_since_when() -> None:
-    chosen = view(node("a", said=["DisruptionReason"]))
-    deleting = view(node("a", said=["DisruptionReason"], deleting=True))
+    chosen = view(node("a", true_conditions=["DisruptionReason"]))
+    deleting = view(node("a", true_conditions=["DisruptionReason"], deleting=True))
 
     assert (chosen.reason, chosen.since) == ("DisruptionReason", NOON - HOUR)
     assert (deleting.reason, deleting.since) == ("DisruptionReason", NOON)
 
 
 def test_a_drifted_node_says_why() -> None:
-    assert (view(node("a", said=["Drifted"])).drifted, view(node("a")).drifted) == ("Drifted", "")
+    assert (view(node("a", true_conditions=["Drifted"])).drifted, view(node("a")).drifted) == (
+        "Drifted",
+        "",
+    )
 
 
 def test_a_node_is_empty_since_its_last_pod_event_though_daemons_stay() -> None:

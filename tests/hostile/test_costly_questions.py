@@ -124,7 +124,7 @@ def test_a_node_that_takes_all_the_time_there_is_comes_first_once() -> None:
 @pytest.mark.parametrize(("waiting", "looks"), [([], 3), ([pod("waits", cpu="999")], 6)])
 def test_drifted_nodes_have_their_turn_in_the_next_pass_too(waiting: list[Pod], looks: int) -> None:
     """While pods wait there are two questions about each node."""
-    drifted = [node(each.name, said=["Drifted"]) for each in NODES]
+    drifted = [node(each.name, true_conditions=["Drifted"]) for each in NODES]
     pods = [pod(each.name, on=each.name, cpu="999") for each in NODES]
     snapshot, put_off = cluster(*drifted, pods=[*pods, *waiting]), frozenset[str]()
     considered = list[str]()
@@ -139,7 +139,7 @@ def test_drifted_nodes_have_their_turn_in_the_next_pass_too(waiting: list[Pod], 
 
 def test_a_drifted_node_that_takes_all_the_time_there_is_comes_first_once() -> None:
     """The first of two questions about it is answered, and the second one is not."""
-    drifted = [node(each.name, said=["Drifted"]) for each in NODES]
+    drifted = [node(each.name, true_conditions=["Drifted"]) for each in NODES]
     pods = [pod(each.name, on=each.name, cpu="999") for each in NODES]
     snapshot, put_off = cluster(*drifted, pods=[*pods, pod("waits", cpu="999")]), frozenset[str]()
     first = list[str]()

@@ -244,7 +244,7 @@ def test_every_method_has_an_answer_about_a_hostile_node(
     budget_obj: JsonObject,
     first: int,
 ) -> None:
-    drifted = scenes.node("drifted", said=["Drifted"])
+    drifted = scenes.node("drifted", true_conditions=["Drifted"])
     snapshot = hostile_cluster((drifted, *nodes), pod_obj, pool_obj, budget_obj)
     settled = frozenset(each.name for each in METHODS[:first])
 

@@ -37,7 +37,7 @@ from karpy.cli.recorded import journal_among, recorded_node, recorded_pod
 from karpy.cli.tables import few_of
 from karpy.cli.terminal import Terminal
 from karpy.codec.findings import note
-from karpy.core.disruption.explain import as_seen_from_outside, explain_node, find_node
+from karpy.core.disruption.explain import explain_node, find_node, with_inferred_state
 from karpy.core.explain import explain_pod, find_pods
 from karpy.errors import ObjectNotFound
 from karpy.model.nodes import Node
@@ -131,7 +131,7 @@ def _explain_pod(decided: Decided, name: str, output: Output, terminal: Terminal
 
 
 def _explain_node(decided: Decided, asked: Asked, output: Output, terminal: Terminal) -> int:
-    snapshot = as_seen_from_outside(decided.snapshot, decided.verdict)
+    snapshot = with_inferred_state(decided.snapshot, decided.verdict)
     node = find_node(snapshot, asked.name)
     if node is None:
         return _explain_launch(decided, asked.name, output, terminal)

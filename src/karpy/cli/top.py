@@ -26,7 +26,7 @@ from karpy.cli.options import (
 )
 from karpy.cli.terminal import Terminal
 from karpy.codec.labelselectors import read_label_selector
-from karpy.core.disruption.explain import as_seen_from_outside
+from karpy.core.disruption.explain import with_inferred_state
 from karpy.core.overview import overview
 from karpy.errors import BadRequest, OptionInvalid
 
@@ -128,7 +128,7 @@ def top(
         return DONE
     seen = see_files(files, question, terminal) if files else see_any(reach, question, terminal)
     decided = decide_seen(seen, question)
-    snapshot = as_seen_from_outside(decided.snapshot, decided.verdict)
+    snapshot = with_inferred_state(decided.snapshot, decided.verdict)
     shown = overview(snapshot, decided.verdict)
     if output == "json":
         terminal.answer_json({**overview_answer(shown, choice), **context_answer(seen)})

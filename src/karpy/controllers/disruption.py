@@ -19,7 +19,7 @@ from karpy.core.disruption.method import DisruptionMethod
 from karpy.core.disruption.methods.emptiness import Emptiness
 from karpy.core.disruption.methods.repair import Repair
 from karpy.core.disruption.progress import PACE, TAINTING_PACE, NodeChange
-from karpy.core.disruption.taints import find_strays
+from karpy.core.disruption.taints import find_orphaned_taints
 from karpy.core.lifecycle.changes import Changes, Count, joined
 from karpy.model.commands import Command, DisruptionVerdict
 from karpy.model.conditions import INSTANCE_TERMINATING
@@ -162,7 +162,7 @@ class DisruptionController:
     async def _look(self) -> timedelta:
         """Undo what no command accounts for, then go through the methods."""
         seen = self._queue.observe()
-        strays = await decide_aside(lambda: list(find_strays(seen.snapshot)))
+        strays = await decide_aside(lambda: list(find_orphaned_taints(seen.snapshot)))
         changes = [NodeChange(node.claim, node.name, changes) for node, changes in strays]
         await self._queue.carry_out(changes, seen)
         if self._commands.is_forming:

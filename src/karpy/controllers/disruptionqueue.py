@@ -17,7 +17,7 @@ from karpy.controllers.clusterstate import ClusterState, Commands
 from karpy.controllers.context import ControllerContext, decide_in_time
 from karpy.controllers.nominations import NodeNominations
 from karpy.core.announcements import created_count, created_remark
-from karpy.core.disruption.confirmation import Occupancy, ask, unconfirmed
+from karpy.core.disruption.confirmation import Occupancy, confirmation_question, nodes_to_confirm
 from karpy.core.disruption.decide import (
     Pass,
     decide_nodes,
@@ -31,12 +31,12 @@ from karpy.core.disruption.progress import (
     NodeChange,
     Progress,
     advance,
+    fail_launch,
+    leave_out_refused,
     start,
     start_validated,
     validation_due,
-    with_launched,
-    without_launched,
-    without_refused,
+    with_claim_names,
 )
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.nominations import with_all_untried
@@ -211,7 +211,7 @@ class DisruptionQueue:
             return PACE
         await self._context.writer.carry_out(progress.outcome)
         if progress.launches and not await self._launch(progress):
-            return await self._take(without_launched(command, seen.snapshot), seen)
+            return await self._take(fail_launch(command, seen.snapshot), seen)
         if not len(self._commands):
             self._deleted.clear()
         return progress.outcome.requeue_after
@@ -231,7 +231,7 @@ class DisruptionQueue:
         """Leave out nodes whose pods forbid what is planned; None if these cannot be listed."""
         nodes = [
             each
-            for each in unconfirmed(progress, seen.snapshot)
+            for each in nodes_to_confirm(progress, seen.snapshot)
             if seen.claims[each.claim].record.meta.uid not in self._deleted
         ]
         if not nodes:
@@ -241,12 +241,12 @@ class DisruptionQueue:
         except KarpyError as error:
             self._context.on_failure(progress.command.id, error)
             return None
-        question = ask(progress.command, nodes, seen.snapshot, occupancy)
+        question = confirmation_question(progress.command, nodes, seen.snapshot, occupancy)
         verdict = decide_nodes(question)
         if not verdict.refusals:
             return progress
         self._on_verdict(question, verdict)
-        return without_refused(progress, verdict.refusals, Evaluation(seen.snapshot))
+        return leave_out_refused(progress, verdict.refusals, Evaluation(seen.snapshot))
 
     async def _change(self, change: NodeChange, seen: Observation) -> bool:
         """Change one node that was seen; say whether that is done."""
@@ -293,7 +293,7 @@ class DisruptionQueue:
         failures = [each for each in answers if isinstance(each, BaseException)]
         if not failures:
             self._unseen |= set(made)
-            self._commands.keep(with_launched(progress.command, made))
+            self._commands.keep(with_claim_names(progress.command, made))
             reason = progress.command.reason.value.lower()
             counts = tuple(created_count(each, reason) for each in progress.launches)
             remarks = tuple(map(created_remark, progress.launches, made))

@@ -30,8 +30,8 @@ from karpy.core.nodepool.usage import (
     GAUGES,
     Costs,
     add_up_costs,
-    cost_news,
     judge_usage,
+    new_cost_errors,
     pool_gauges,
     usage_by_pool,
 )
@@ -303,7 +303,7 @@ class NodePoolMetrics:
         claims = (kept.record for kept in self._context.records.claims.all())
         ours = (each for each in claims if self._context.is_ours(each))
         costs = add_up_costs(ours, catalog)
-        await self._context.writer.carry_out(cost_news(costs, self._costs))
+        await self._context.writer.carry_out(new_cost_errors(costs, self._costs))
         self._costs = costs
 
     def _hear_claim(

@@ -1,4 +1,4 @@
-"""Clusters at random whose nodes may be disrupted, for comparisons with the reference."""
+"""Random clusters whose nodes may be disrupted, for comparisons with the reference."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 _SECOND: Final = timedelta(seconds=1)
 _BUDGETS: Final = (0, 1, 2, 99)
 _USUAL: Final = ConsolidationPolicy.WHEN_EMPTY_OR_UNDERUTILIZED
-_SAID: Final = (
+_DISRUPTIONS: Final = (
     *[PodDisruption()] * 12,
     PodDisruption(disruption_cost=str(-(2**28))),
     PodDisruption(priority=2**26),
@@ -36,7 +36,7 @@ _SAID: Final = (
 
 
 def constrained_cluster(seed: int) -> Snapshot:
-    """Throw a cluster rich in constraints, without pods that wait for a place."""
+    """Build a cluster rich in constraints, without pending pods."""
     made, dice = random_snapshot(seed), Dice(seed + 1_000_000)
     nodes = tuple(_disruptable(dice, each) if each.claim else each for each in made.nodes)
     staying = [each.name for each in nodes if not each.is_deleting]
@@ -51,7 +51,7 @@ def constrained_cluster(seed: int) -> Snapshot:
 
 
 def waiting_cluster(seed: int) -> Snapshot:
-    """Throw a cluster rich in constraints, with pods that wait or lose their node and have room."""
+    """Build a cluster rich in constraints, with pending and displaced pods that have room."""
     made, dice = random_snapshot(seed), Dice(seed + 1_000_000)
     nodes = tuple(_disruptable(dice, each) if each.claim else each for each in made.nodes)
     made = replace(made, nodes=nodes, pools=tuple(_with_policy(dice, each) for each in made.pools))
@@ -68,7 +68,7 @@ def waiting_cluster(seed: int) -> Snapshot:
 
 
 def roomy_cluster(seed: int) -> Snapshot:
-    """Throw a cluster of many nodes with few plain pods, so that several can go together."""
+    """Build a cluster of many nodes with few plain pods, so that several can go together."""
     dice = Dice(seed)
     names = [f"n{number}" for number in range(dice.number(2, 9))]
     bought = dice.one([[ON_DEMAND], [SPOT], [ON_DEMAND, SPOT]])
@@ -89,7 +89,7 @@ def roomy_cluster(seed: int) -> Snapshot:
 
 
 def nodes_allowed(snapshot: Snapshot) -> Mapping[str, int]:
-    """Return how many nodes of each NodePool may go by its one budget, a number."""
+    """Return how many nodes of each NodePool its one budget, a number, still allows."""
     going = Counter(
         each.pool
         for each in snapshot.nodes
@@ -106,33 +106,35 @@ def _node_fields(dice: Dice) -> NodeFields:
         type=dice.one(["small", "medium", "large"]),
         pool=dice.one(["web", "web", "batch"]),
         spot=dice.chance(0.4),
-        said=["Consolidatable"] if dice.chance(0.9) else [],
+        true_conditions=["Consolidatable"] if dice.chance(0.9) else [],
         last_pod_event=dice.one([None, None, NOON - 10 * _SECOND]),
     )
 
 
 def _pod_fields(dice: Dice, name: str) -> PodFields:
-    said = dice.one(_SAID)
-    fields = PodFields(on=name, cpu=dice.one(["100m", "500m", "1", "3"]), priority=said.priority)
-    if said.disruption_cost is not None:
-        fields["disruption_cost"] = said.disruption_cost
-    if said.do_not_disrupt is not None:
-        fields["do_not_disrupt"] = said.do_not_disrupt
+    disruption = dice.one(_DISRUPTIONS)
+    fields = PodFields(
+        on=name, cpu=dice.one(["100m", "500m", "1", "3"]), priority=disruption.priority
+    )
+    if disruption.disruption_cost is not None:
+        fields["disruption_cost"] = disruption.disruption_cost
+    if disruption.do_not_disrupt is not None:
+        fields["do_not_disrupt"] = disruption.do_not_disrupt
     return fields
 
 
 def _disruptable(dice: Dice, node: Node) -> Node:
     """Give a node its Node and its NodeClaim."""
     labels = {**node.labels, REGISTERED: TRUE.lower()}
-    said = ["Consolidatable"] if dice.chance(0.85) else []
+    types = ["Consolidatable"] if dice.chance(0.85) else []
     if node.is_initialized:
         labels[INITIALIZED] = TRUE.lower()
-        said.append("Initialized")
+        types.append("Initialized")
     notes = {_DO_NOT_DISRUPT: "true"} if dice.chance(0.05) else {}
     meta = Identity(node.name, labels=labels, created=NOON - HOUR, annotations=notes)
     claim = ClaimRecord(
         Identity(node.claim, labels=labels, created=NOON - HOUR),
-        conditions=Conditions(tuple(Condition(each, TRUE, NOON - HOUR) for each in said)),
+        conditions=Conditions(tuple(Condition(each, TRUE, NOON - HOUR) for each in types)),
         last_pod_event=dice.one([None, NOON - 10 * _SECOND]),
     )
     return replace(
@@ -145,13 +147,13 @@ def _disruptable(dice: Dice, node: Node) -> Node:
 
 
 def _bound(dice: Dice, pod: Pod, nodes: Sequence[str]) -> Pod:
-    """Have most pods that wait run on some node; give what any pod says of its disruption."""
-    said = replace(pod, disruption=dice.one(_SAID))
+    """Bind most pending pods to some node; vary the disruption fields of every pod."""
+    varied = replace(pod, disruption=dice.one(_DISRUPTIONS))
     is_waiting = not pod.node_name and pod.is_unschedulable and not pod.is_virtual
     if not (nodes and is_waiting and dice.chance(0.9)):
-        return said
+        return varied
     return replace(
-        said, node_name=dice.one(nodes), is_unschedulable=False, is_untried=False, phase="Running"
+        varied, node_name=dice.one(nodes), is_unschedulable=False, is_untried=False, phase="Running"
     )
 
 

@@ -1,4 +1,4 @@
-"""Small clusters at random, and what is asked about their nodes."""
+"""Strategies for small clusters and the questions about their nodes."""
 
 from datetime import timedelta
 from typing import Final
@@ -80,12 +80,14 @@ _POLICIES: Final = (
 
 @st.composite
 def nodes(draw: st.DrawFn, name: str) -> Node:
-    """Give a node: every other one is like any other, if perhaps drifted or broken."""
+    """Draw a node: in half of the cases a plain one, perhaps drifted or broken."""
     fields = NodeFields(
         type=draw(st.sampled_from(["small", "small", "large", "unheard-of"])),
         pool=draw(st.sampled_from(["web", "web", "batch"])),
         spot=draw(st.booleans()),
-        said=draw(st.sampled_from([["Consolidatable"], ["Consolidatable"], ["Drifted"], []])),
+        true_conditions=draw(
+            st.sampled_from([["Consolidatable"], ["Consolidatable"], ["Drifted"], []])
+        ),
         grace_period=draw(st.sampled_from([None, MINUTE])),
         conditions=[draw(st.sampled_from([_READY, _READY, _READY, *_FAULTS]))],
     )
@@ -96,12 +98,14 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
 
 @st.composite
 def odd_nodes(draw: st.DrawFn, name: str, fields: NodeFields) -> Node:
-    """Give a node that has one reason to stay, or many."""
+    """Draw a node that has one or more reasons to be kept."""
     odd = NodeFields(
         pool=draw(st.sampled_from(["web", "web", "gone", ""])),
         annotations=draw(st.sampled_from([{}, {}, {"karpenter.sh/do-not-disrupt": "true"}])),
         taints=draw(st.sampled_from([(), (DISRUPTED,)])),
-        said=draw(st.sampled_from([["Consolidatable"], ["DisruptionReason"], ["Rebooting"]])),
+        true_conditions=draw(
+            st.sampled_from([["Consolidatable"], ["DisruptionReason"], ["Rebooting"]])
+        ),
         initialized=draw(st.sampled_from([True, True, False])),
         deleting=draw(st.sampled_from([False, False, True])),
         replaced=draw(st.sampled_from([False, False, True])),
@@ -119,7 +123,7 @@ def odd_nodes(draw: st.DrawFn, name: str, fields: NodeFields) -> Node:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Snapshot:
-    """Give a few nodes with pods, and what their NodePools say."""
+    """Draw a few nodes with pods and NodePools."""
     some = [draw(nodes(f"node-{number}")) for number in range(draw(st.integers(2, 7)))]
     pods = [each for node in some for each in draw(pods_on(node))]
     made = cluster(
@@ -143,7 +147,7 @@ def clusters(draw: st.DrawFn) -> Snapshot:
 
 @st.composite
 def pods_on(draw: st.DrawFn, node: Node) -> list[Pod]:
-    """Give up to two pods on a node."""
+    """Draw up to two pods on a node."""
     known = st.sampled_from(_USUAL) | st.sampled_from(_USUAL) | st.sampled_from(_PODS)
     chosen = draw(st.lists(known, max_size=2))
     placed: list[PodFields] = [{"on": node.name, **fields} for fields in chosen]
@@ -152,7 +156,7 @@ def pods_on(draw: st.DrawFn, node: Node) -> list[Pod]:
 
 @st.composite
 def settings(draw: st.DrawFn) -> Settings:
-    """Give settings, each gate open or not."""
+    """Draw settings, each feature gate open or not."""
     return Settings(
         spot_to_spot_consolidation=draw(st.booleans()),
         terminate_first_drift=draw(st.booleans()),
@@ -163,7 +167,7 @@ def settings(draw: st.DrawFn) -> Settings:
 
 @st.composite
 def questions(draw: st.DrawFn) -> NodeQuestion:
-    """Ask which nodes go, what of a command still holds, whether pods forbid it, what is broken."""
+    """Draw a question of each kind: disruption, validation, confirmation, legacy repair."""
     snapshot = draw(clusters())
     kind = draw(st.sampled_from(["disruption", "validation", "confirmation", "legacy"]))
     if kind == "validation":
@@ -186,8 +190,8 @@ def questions(draw: st.DrawFn) -> NodeQuestion:
 _SETTLED: Final = tuple(
     frozenset(each.name for each in METHODS[:number]) for number in range(len(METHODS))
 )
-"""Methods that are passed over, so that each one is the first that is asked."""
+"""Methods to skip, so that each method is once the first to be asked."""
 _CHOSEN: Final = tuple(
     CommandNode(f"node-{number}", f"node-{number}-claim", "web", 1_500_000) for number in range(7)
 )
-"""Nodes that a command may be about; some of them may not exist."""
+"""Nodes of a command; some of them may not exist."""

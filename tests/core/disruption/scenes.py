@@ -69,7 +69,7 @@ from tests.builders.pods import PodFields as AnyPodFields
 HOUR: Final = timedelta(hours=1)
 MINUTE: Final = timedelta(minutes=1)
 DOLLAR: Final = 1_000_000
-"""In micro-dollars."""
+"""A dollar in micro-dollars."""
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 DISRUPTED: Final = Taint("karpenter.sh/disrupted", "NoSchedule")
 TYPES: Final = (
@@ -77,35 +77,35 @@ TYPES: Final = (
     instance_type("medium", cpu="8", memory="32Gi", dollars=2.0, spot_dollars=0.8),
     instance_type("large", cpu="16", memory="64Gi", dollars=4.0, spot_dollars=1.6),
 )
-"""What NodePools can launch, unless a cluster has a catalog of its own."""
+"""The default catalog."""
 ALL: Final = DisruptionPolicy(budgets=())
-"""A policy without budgets: any number of nodes may go at once."""
+"""A policy without budgets: any number of nodes may be disrupted at once."""
 WHEN_EMPTY: Final = replace(ALL, consolidation=ConsolidationPolicy.WHEN_EMPTY)
 BALANCED: Final = replace(ALL, consolidation=ConsolidationPolicy.BALANCED)
 NEVER: Final = replace(ALL, consolidate_after=None)
 WEB: Final[Mapping[str, str]] = {"app": "web"}
 """The labels that `pod_budget` selects."""
-_SHAPES: Final = {each.name: each for each in TYPES}
+_TYPES_BY_NAME: Final = {each.name: each for each in TYPES}
 
 
 # --- nodes ---------------------------------------------------------------------------------------
 
 
 class NodeFields(TypedDict, total=False):
-    """What a node may say; `said` are conditions of its claim that are True."""
+    """Fields of a node; `true_conditions` are those of its NodeClaim."""
 
     pool: str
     type: str | InstanceType
     zone: str
     spot: bool
     reservation: str
-    """The reservation that it occupies."""
+    """The reservation that the node uses."""
     labels: Mapping[str, str]
     """Further labels; an empty value takes a label away."""
     annotations: Mapping[str, str]
     taints: Sequence[Taint]
-    said: Sequence[str]
-    said_since: datetime
+    true_conditions: Sequence[str]
+    conditions_since: datetime
     ready: bool
     conditions: Sequence[Condition]
     """Conditions of the Node in place of Ready."""
@@ -146,18 +146,18 @@ def only_claim(name: str, **fields: Unpack[NodeFields]) -> Node:
 
 
 def only_node(name: str, **fields: Unpack[NodeFields]) -> Node:
-    """Build a Node that no NodeClaim is behind."""
+    """Build a Node without a NodeClaim."""
     return join_node(node_record(name, **fields), None)
 
 
 def claim_record(name: str, **fields: Unpack[NodeFields]) -> ClaimRecord:
     """Build the NodeClaim of a node."""
-    said = list(fields.get("said", ("Consolidatable",)))
+    types = list(fields.get("true_conditions", ("Consolidatable",)))
     if fields.get("registered", True):
-        said.append("Registered")
+        types.append("Registered")
     if fields.get("initialized", True):
-        said.append("Initialized")
-    since = fields.get("said_since", NOON - HOUR)
+        types.append("Initialized")
+    since = fields.get("conditions_since", NOON - HOUR)
     resources = _resources(fields)
     return ClaimRecord(
         Identity(
@@ -176,7 +176,7 @@ def claim_record(name: str, **fields: Unpack[NodeFields]) -> ClaimRecord:
         allocatable=resources,
         last_pod_event=fields.get("last_pod_event"),
         conditions=Conditions(
-            tuple(Condition(each, TRUE, since, each) for each in said), CLAIM_DEPENDENTS
+            tuple(Condition(each, TRUE, since, each) for each in types), CLAIM_DEPENDENTS
         ),
     )
 
@@ -226,7 +226,7 @@ def _type_of(fields: NodeFields) -> InstanceType:
     given = fields.get("type", "small")
     if isinstance(given, InstanceType):
         return given
-    return _SHAPES.get(given) or replace(_SHAPES["small"], name=given)
+    return _TYPES_BY_NAME.get(given) or replace(_TYPES_BY_NAME["small"], name=given)
 
 
 def _resources(fields: NodeFields) -> Mapping[str, int]:
@@ -237,7 +237,7 @@ def _resources(fields: NodeFields) -> Mapping[str, int]:
 
 
 class PodFields(AnyPodFields, total=False):
-    """What a pod may say: what it asks for, and what it says about its own disruption."""
+    """Fields of a pod: its requests and constraints, and its annotations about disruption."""
 
     do_not_disrupt: str
     disruption_cost: str
@@ -247,14 +247,14 @@ class PodFields(AnyPodFields, total=False):
     static: bool
     stateful: bool
     replica_set: str
-    """The ReplicaSet it belongs to, as `<Deployment>-<hash>`."""
+    """The name of its ReplicaSet, `<Deployment>-<hash>`."""
     unready: bool
     started: datetime | None
     deleted: datetime
     unreadable: str
     virtual: bool
     expected: bool
-    """Whether an earlier decision has found a place for it: its node, if it has one."""
+    """Whether an earlier decision has found a place for the pod: its node, if it has one."""
 
 
 def pod(name: str, **fields: Unpack[PodFields]) -> Pod:
@@ -290,7 +290,7 @@ def _template_hash(fields: PodFields) -> dict[str, str]:
 
 
 def _known(fields: Mapping[str, object], kind: type) -> dict[str, Any]:
-    """Return those fields that a kind of value has, too."""
+    """Return the fields that `kind` also has."""
     return {key: value for key, value in fields.items() if key in kind.__annotations__}
 
 
@@ -304,7 +304,7 @@ def pod_budget(name: str, allowed: int | None = 0, **changes: object) -> Disrupt
 
 
 class PoolFields(AnyPoolFields, total=False):
-    """What a NodePool may say; with `replicas` it keeps a fixed number of nodes."""
+    """Fields of a NodePool; with `replicas` it is static."""
 
     policy: DisruptionPolicy
     replicas: int | None
@@ -312,7 +312,7 @@ class PoolFields(AnyPoolFields, total=False):
 
 
 def pool(name: str = "web", **fields: Unpack[PoolFields]) -> NodePool:
-    """Build a ready NodePool; it makes on-demand nodes and sets no budget."""
+    """Build a ready NodePool with on-demand nodes and without budgets."""
     on_demand = [one_of(CAPACITY_TYPE, ON_DEMAND)]
     made = any_pool(name, **{"requirements": on_demand, **_known(fields, AnyPoolFields)})
     replicas = fields.get("replicas")
@@ -357,7 +357,7 @@ def cluster(
 
 
 def budgets(*nodes: str) -> DisruptionPolicy:
-    """Build a policy with budgets that hold always, for every reason."""
+    """Build a policy with budgets that are always active, for every reason."""
     return replace(ALL, budgets=tuple(Budget(each) for each in nodes))
 
 
@@ -374,7 +374,7 @@ def candidates(snapshot: Snapshot) -> tuple[Candidate, ...]:
 # --- answers -------------------------------------------------------------------------------------
 
 
-def told(notices: Iterable[Notice]) -> list[tuple[str, str, str, str]]:
+def event_rows(notices: Iterable[Notice]) -> list[tuple[str, str, str, str]]:
     """Return kind, name, reason and text of notices."""
     return [(each.subject.kind.name, each.subject.name, each.reason, each.note) for each in notices]
 

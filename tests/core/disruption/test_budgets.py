@@ -1,4 +1,4 @@
-"""How many nodes budgets let go: numbers, shares, reasons, windows, and what is spent already."""
+"""Budgets: numbers, percentages, reasons, windows, and what is consumed already."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -30,11 +30,11 @@ from tests.core.disruption.scenes import (
     budgets,
     candidates,
     cluster,
+    event_rows,
     node,
     only_claim,
     only_node,
     pool,
-    told,
 )
 
 UNDERUTILIZED, EMPTY, DRIFTED, UNHEALTHY = DisruptionReason
@@ -78,7 +78,7 @@ def test_a_nodepool_without_budgets_may_lose_everything() -> None:
     assert permit(ALL, EMPTY, 5, NOON) == Permit(2147483647)
 
 
-def test_a_nodepool_that_says_nothing_may_lose_a_tenth() -> None:
+def test_a_nodepool_without_the_field_budgets_may_lose_a_tenth() -> None:
     assert permit(DisruptionPolicy(), UNDERUTILIZED, 25, NOON) == Permit(3)
 
 
@@ -147,7 +147,7 @@ def test_a_budget_that_does_not_hold_allows_everything() -> None:
     ],
 )
 def test_a_budget_that_is_invalid_forbids_everything(broken: Budget, fault: str) -> None:
-    """Also what it is not about, since it was written to protect something."""
+    """Also disruptions for other reasons: the budget was written to protect something."""
     broken = replace(broken, reasons=("Drifted",))
     policy = replace(ALL, budgets=(Budget("5"), broken))
 
@@ -180,9 +180,9 @@ def test_a_node_more_never_allows_less(nodes: str, total: int) -> None:
         (node("a"), EMPTY, 1, 0),
         (only_claim("a"), EMPTY, 0, 0),
         (node("a", initialized=False), EMPTY, 0, 0),
-        (node("a", initialized=False, said=["Rebooting"]), EMPTY, 1, 1),
-        (node("a", initialized=False, said=["Rebooting"]), UNHEALTHY, 1, 1),
-        (node("a", said=["InstanceTerminating"], deleting=True), EMPTY, 0, 0),
+        (node("a", initialized=False, true_conditions=["Rebooting"]), EMPTY, 1, 1),
+        (node("a", initialized=False, true_conditions=["Rebooting"]), UNHEALTHY, 1, 1),
+        (node("a", true_conditions=["InstanceTerminating"], deleting=True), EMPTY, 0, 0),
         (node("a", deleting=True), EMPTY, 1, 1),
         (node("a", replaced=True), EMPTY, 1, 1),
         (node("a", replaced=True), UNHEALTHY, 1, 1),
@@ -255,7 +255,7 @@ def test_a_nodepool_that_may_lose_no_node_says_so() -> None:
     found = allowances(with_policy(budgets("0"), node("a")), DRIFTED)
 
     text = "No allowed disruptions for disruption reason Drifted due to blocking budget"
-    assert told(found.notices) == [("NodePool", "web", "DisruptionBlocked", text)]
+    assert event_rows(found.notices) == [("NodePool", "web", "DisruptionBlocked", text)]
     assert found.notices[0].window_seconds == 60
     assert found.notices[0].same_as == ("uid-web", "Drifted")
 

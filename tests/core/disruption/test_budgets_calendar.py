@@ -49,7 +49,7 @@ policies = st.lists(budgets, max_size=4).map(lambda some: DisruptionPolicy(budge
 
 
 def at(clock: str, day: int = 2) -> datetime:
-    """Return a moment in March 2026; the second is a Monday."""
+    """Return a moment in March 2026; 2 March is a Monday."""
     return datetime.fromisoformat(f"2026-03-{day:02d}T{clock}").replace(tzinfo=UTC)
 
 
@@ -109,7 +109,7 @@ def test_windows_that_overlap_are_one() -> None:
 
 
 def test_a_window_of_a_year_is_found_at_once() -> None:
-    """Minute by minute that would be half a million steps."""
+    """A search minute by minute would take half a million steps."""
     dense = Budget("0", schedule="* * * * *", duration=365 * DAY)
 
     assert list(find_windows(dense, NOON, NOON + WEEK)) == [Window(NOON, NOON + WEEK)]

@@ -34,6 +34,7 @@ from tests.core.disruption.scenes import (
     candidates,
     claim_record,
     cluster,
+    event_rows,
     node,
     node_record,
     only_claim,
@@ -42,7 +43,6 @@ from tests.core.disruption.scenes import (
     pod_budget,
     pool,
     refused,
-    told,
 )
 
 GRACEFUL, EVENTUAL, REPAIR = DisruptionClass
@@ -82,11 +82,11 @@ def test_a_node_with_nothing_against_it_is_a_candidate_with_its_price_and_its_co
     ("given", "why", "text"),
     [
         (only_claim("a"), "NO_NODE", "Nodeclaim does not have an associated node"),
-        (node("a", said=["Rebooting"]), "REBOOTING", "Node is rebooting"),
+        (node("a", true_conditions=["Rebooting"]), "REBOOTING", "Node is rebooting"),
         (node("a", deleting=True), "DELETING", "Node is deleting or marked for deletion"),
         (node("a", replaced=True), "DELETING", "Node is deleting or marked for deletion"),
         (
-            node("a", said=["InstanceTerminating"]),
+            node("a", true_conditions=["InstanceTerminating"]),
             "DELETING",
             "Node is deleting or marked for deletion",
         ),
@@ -121,7 +121,7 @@ def test_a_node_is_left_alone_and_its_events_say_why(given: Node, why: str, text
     (refusal,) = find_candidates(evaluation).refusals
 
     assert refusal.why.name == why
-    assert {each[2:] for each in told(refusal_notices([refusal], evaluation))} == {
+    assert {each[2:] for each in event_rows(refusal_notices([refusal], evaluation))} == {
         ("DisruptionBlocked", text)
     }
 
@@ -129,7 +129,7 @@ def test_a_node_is_left_alone_and_its_events_say_why(given: Node, why: str, text
 ODDITIES: tuple[tuple[str, NodeFields], ...] = (
     ("IN_COMMAND", {}),
     ("UNREADABLE", {"unreadable": "odd"}),
-    ("REBOOTING", {"said": ["Rebooting"]}),
+    ("REBOOTING", {"true_conditions": ["Rebooting"]}),
     ("DELETING", {"deleting": True}),
     ("UNINITIALIZED", {"initialized": False}),
     ("NOMINATED", {"nominated_for": MINUTE}),
@@ -172,9 +172,9 @@ def test_a_node_in_a_command_is_left_alone_without_an_event() -> None:
 def test_the_events_on_a_blocked_node_are_on_its_claim_too() -> None:
     evaluation = Evaluation(cluster(node("a", deleting=True)))
 
-    told_of = told(refusal_notices(find_candidates(evaluation).refusals, evaluation))
+    refusal_events = event_rows(refusal_notices(find_candidates(evaluation).refusals, evaluation))
 
-    assert [each[:2] for each in told_of] == [("Node", "a"), ("NodeClaim", "a-claim")]
+    assert [each[:2] for each in refusal_events] == [("Node", "a"), ("NodeClaim", "a-claim")]
 
 
 def test_a_nomination_ends_at_its_time() -> None:
@@ -191,7 +191,7 @@ def test_only_the_word_true_on_a_node_keeps_it() -> None:
 
 
 def test_the_annotation_of_the_claim_counts_until_the_node_is_registered() -> None:
-    """From then on the annotation is on the Node, or was taken away there."""
+    """After its registration, the annotation of the Node counts, not that of the NodeClaim."""
     made = node("a")
     assert made.claim_record is not None
     meta = replace(made.claim_record.meta, annotations=FORBIDDEN)
@@ -239,7 +239,7 @@ def test_a_pod_can_keep_its_node(keeper: Pod) -> None:
 
     text = 'Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=shop/x)'
     assert refused([refusal]) == [("a", "POD_DO_NOT_DISRUPT", "shop/x")]
-    assert told(refusal_notices([refusal], evaluation)) == [
+    assert event_rows(refusal_notices([refusal], evaluation)) == [
         ("Node", "a", "DisruptionBlocked", text),
         ("NodeClaim", "a-claim", "DisruptionBlocked", text),
     ]
@@ -299,7 +299,7 @@ def test_the_owner_of_a_pod_learns_what_its_annotation_does() -> None:
         pod("held", on="a", do_not_disrupt="1h"),
     ]
 
-    notices = told(find_candidates(Evaluation(cluster(node("a"), pods=some))).notices)
+    notices = event_rows(find_candidates(Evaluation(cluster(node("a"), pods=some))).notices)
 
     assert [each[1:3] for each in notices] == [
         ("done", "DoNotDisruptGracePeriodElapsed"),
@@ -346,7 +346,7 @@ def test_a_pod_disruption_budget_can_keep_a_node(
     (refusal,) = find_candidates(evaluation).refusals
 
     assert (refusal.why.name, refusal.pods) == (why, ("shop/x",))
-    assert told(refusal_notices([refusal], evaluation))[0][3] == text
+    assert event_rows(refusal_notices([refusal], evaluation))[0][3] == text
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ def test_an_annotation_is_named_before_a_budget() -> None:
 
 
 def test_a_pod_that_cannot_be_read_keeps_its_node() -> None:
-    """What it needs is not known, and whether another node would do."""
+    """Whether another node has a place for an unreadable pod is not known."""
     some = [pod("x", on="a", unreadable="odd"), pod("y", on="b", unreadable="odd", daemon=True)]
     evaluation = Evaluation(cluster(node("a"), node("b"), pods=some))
 
@@ -409,11 +409,12 @@ def test_a_pod_that_cannot_be_read_keeps_its_node() -> None:
 
     assert refused(found.refusals) == [("a", "POD_UNREADABLE", "shop/x")]
     assert (
-        told(refusal_notices(found.refusals, evaluation))[0][3] == "Pod cannot be read (Pod=shop/x)"
+        event_rows(refusal_notices(found.refusals, evaluation))[0][3]
+        == "Pod cannot be read (Pod=shop/x)"
     )
 
 
-# --- what other methods heed ---------------------------------------------------------------------
+# --- what other methods respect ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -459,7 +460,7 @@ def test_repair_needs_a_nodepool_before_anything_else() -> None:
 
     text = "repair requires a NodePool to construct and budget a safe replacement"
     assert [each.why.name for each in found.refusals] == ["REPAIR_NEEDS_POOL"]
-    assert told(refusal_notices(found.refusals, evaluation))[0][3] == text
+    assert event_rows(refusal_notices(found.refusals, evaluation))[0][3] == text
 
 
 # --- prices and order ----------------------------------------------------------------------------
@@ -478,7 +479,7 @@ def test_an_offering_that_is_sold_out_has_its_price_all_the_same() -> None:
 
 
 def test_those_that_save_most_for_the_cost_of_moving_their_pods_come_first() -> None:
-    """Four dollars for three, one for one, one for one, four for five."""
+    """The ratios: four dollars for three pods, one for one, one for one, four for five."""
     some = [pod(f"c-{number}", on="c") for number in range(2)]
     some += [pod(f"d-{number}", on="d") for number in range(4)]
     nodes = [node("b"), node("a"), node("c", type="large"), node("d", type="large")]

@@ -12,7 +12,7 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.model.commands import Command, CommandNode
 from karpy.model.pools import DisruptionReason
 from karpy.model.verdicts import NodeReason, NodeRefusal
-from tests.core.disruption.scenes import DOLLAR, cluster, node, only_claim, only_node, told
+from tests.core.disruption.scenes import DOLLAR, cluster, event_rows, node, only_claim, only_node
 
 HERE = Evaluation(cluster(node("a"), only_claim("b"), only_node("c")))
 SILENT = {
@@ -37,7 +37,7 @@ SILENT = {
     NodeReason.POOL_SIZE,
     NodeReason.CHANGED,
 }
-"""Reasons without an event: Karpenter has none, or it is on the NodePool."""
+"""Reasons without an event on the node: Karpenter has none, or emits it on the NodePool."""
 COMMAND = Command(
     "multi-node-consolidation",
     DisruptionReason.UNDERUTILIZED,
@@ -46,7 +46,7 @@ COMMAND = Command(
 
 
 def events(why: NodeReason, detail: str = "x") -> list[tuple[str, str, str, str]]:
-    return told(refusal_notices([NodeRefusal(why, "a", detail)], HERE))
+    return event_rows(refusal_notices([NodeRefusal(why, "a", detail)], HERE))
 
 
 @pytest.mark.parametrize("why", NodeReason)
@@ -103,7 +103,7 @@ def test_a_node_that_is_not_there_has_no_event() -> None:
 def test_events_on_a_command_are_on_those_of_its_nodes_that_are_there() -> None:
     text = "delete: [a] (part of 2-node consolidation)"
 
-    assert told(candidate_notices(COMMAND, HERE)) == [
+    assert event_rows(candidate_notices(COMMAND, HERE)) == [
         (
             kind,
             name,
@@ -112,6 +112,6 @@ def test_events_on_a_command_are_on_those_of_its_nodes_that_are_there() -> None:
         )
         for kind, name in (("Node", "a"), ("NodeClaim", "a-claim"))
     ]
-    assert [each[3] for each in told(rejected_notices(COMMAND, "budget", HERE))] == [
+    assert [each[3] for each in event_rows(rejected_notices(COMMAND, "budget", HERE))] == [
         f"Consolidation rejected: {text}, reason: budget (savings: $2.00)"
     ] * 2

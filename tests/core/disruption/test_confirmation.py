@@ -4,7 +4,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.disruption.confirmation import Occupancy, ask, confirm, unconfirmed
+from karpy.core.disruption.confirmation import (
+    Occupancy,
+    confirm,
+    confirmation_question,
+    nodes_to_confirm,
+)
 from karpy.core.disruption.decide import decide_nodes
 from karpy.core.disruption.progress import NodeChange, Progress
 from karpy.core.lifecycle.changes import Changes
@@ -55,7 +60,7 @@ def confirmed(
 ) -> DisruptionVerdict:
     """Return the verdict on the nodes of a command; the pods are listed on the first of them."""
     occupancy = Occupancy({"a": tuple(pods), "b": ()}, tuple(budgets))
-    question = ask(asked, (A, B), CLUSTER, occupancy)
+    question = confirmation_question(asked, (A, B), CLUSTER, occupancy)
     verdict = confirm(question, asked.reason)
     assert decide_nodes(question) == verdict
     return verdict
@@ -154,7 +159,7 @@ def test_a_node_is_disrupted_only_if_the_pods_listed_there_allow_it(
 def test_a_budget_that_is_spent_for_now_stops_no_command_whose_replacements_are_there(
     asked: Command, listed: list[Pod], budgets: list[DisruptionBudget], why: list[str]
 ) -> None:
-    """Its drain waits for the budget; without it, the replacement would have been for nothing."""
+    """The drain waits for the budget; otherwise the replacement would be useless."""
     assert [each.why.name for each in confirmed(asked, listed, budgets).refusals] == why
 
 
@@ -174,12 +179,12 @@ def test_without_a_node_that_may_be_disrupted_there_is_no_command() -> None:
 
 
 def test_a_question_has_what_was_listed_and_nothing_else() -> None:
-    """It is recorded: a snapshot of the whole cluster would be too much for each command."""
+    """The question is recorded: a snapshot of the whole cluster would be too large."""
     settings = Settings(manages_deletion_cost=True)
     whole = replace(CLUSTER, settings=settings, pods=(pod("watched", on="a"),))
     listed = pod("listed", on="a")
 
-    question = ask(command(), (A,), whole, Occupancy({"a": (listed,)}, (GUARD,)))
+    question = confirmation_question(command(), (A,), whole, Occupancy({"a": (listed,)}, (GUARD,)))
 
     assert question.nodes == (A,)
     assert (question.snapshot.pods, question.snapshot.budgets) == ((listed,), (GUARD,))
@@ -211,6 +216,6 @@ def test_pods_are_asked_for_unless_the_drain_ends_whatever_they_forbid(
     undoing = NodeChange("b-claim", "b", Changes())
     planned = Progress(command(reason, nodes=(chosen, B)), (deletion, undoing))
 
-    found = unconfirmed(planned, cluster(node("a", grace_period=grace), node("b")))
+    found = nodes_to_confirm(planned, cluster(node("a", grace_period=grace), node("b")))
 
     assert [each.node for each in found] == [each.node for each in asked]

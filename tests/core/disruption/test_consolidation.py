@@ -1,4 +1,4 @@
-"""Nodes in use that go to save money: which may, what replaces them, and whether that pays."""
+"""Consolidation of nodes in use: eligibility, replacements, savings."""
 
 from collections.abc import Sequence
 
@@ -58,11 +58,11 @@ from tests.core.disruption.scenes import (
     WHEN_EMPTY,
     candidate,
     cluster,
+    event_rows,
     node,
     pod,
     pool,
     refused,
-    told,
 )
 
 METHOD = "single-node-consolidation"
@@ -90,7 +90,7 @@ def capacity_types(found: Move) -> frozenset[str]:
 
 
 def spot_types(count: int, dollars: float = 0.01) -> list[InstanceType]:
-    """Build types with four CPUs, each a cent dearer than the one before."""
+    """Build types with four CPUs, each a cent dearer than the previous type."""
     return [
         instance_type(f"t{number:02}", cpu="4", dollars=9.0, spot_dollars=dollars * (number + 1))
         for number in range(count)
@@ -141,7 +141,7 @@ INELIGIBLE: tuple[tuple[str, Node, NodePool, str], ...] = (
         pool(policy=WHEN_EMPTY),
         'NodePool "web" has non-empty consolidation disabled',
     ),
-    ("NOT_QUIET", node("a", said=[]), pool(), ""),
+    ("NOT_QUIET", node("a", true_conditions=[]), pool(), ""),
 )
 
 
@@ -154,12 +154,12 @@ def test_a_node_takes_no_part_in_consolidation_and_says_why(
     (refusal,) = find_eligible(evaluation, METHOD).refusals
 
     assert (refusal.why.name, refusal.method) == (why, METHOD)
-    events = told(refusal_notices([refusal], evaluation))
+    events = event_rows(refusal_notices([refusal], evaluation))
     assert {each[2:] for each in events} == ({("Unconsolidatable", text)} if text else set())
 
 
 def test_a_node_of_no_type_is_refused_for_that_before_anything_else_but_its_pool() -> None:
-    given = node("a", labels={INSTANCE_TYPE: "", ZONE: ""}, said=[])
+    given = node("a", labels={INSTANCE_TYPE: "", ZONE: ""}, true_conditions=[])
 
     (refusal,) = find_eligible(
         Evaluation(cluster(given, pools=[pool(policy=NEVER)])), METHOD
@@ -169,14 +169,14 @@ def test_a_node_of_no_type_is_refused_for_that_before_anything_else_but_its_pool
 
 
 def test_an_empty_node_is_left_to_emptiness_whatever_the_policy() -> None:
-    given = cluster(node("a", said=[]), pools=[pool(policy=WHEN_EMPTY)])
+    given = cluster(node("a", true_conditions=[]), pools=[pool(policy=WHEN_EMPTY)])
 
     assert refused(find_eligible(Evaluation(given), METHOD).refusals) == [("a", "EMPTY", "")]
 
 
 def test_a_node_that_was_not_quiet_says_until_when() -> None:
     policy = replace(ALL, consolidate_after=HOUR)
-    busy = node("a", said=[], last_pod_event=NOON - MINUTE)
+    busy = node("a", true_conditions=[], last_pod_event=NOON - MINUTE)
     given = cluster(busy, pods=[pod("x", on="a")], pools=[pool(policy=policy)])
 
     (refusal,) = find_eligible(Evaluation(given), METHOD).refusals
@@ -192,7 +192,7 @@ def test_two_policies_let_nodes_in_use_go(policy: object) -> None:
 
 
 def test_nodes_in_use_stay_while_nodes_boot_for_pods() -> None:
-    booting = node("new", age=MINUTE, initialized=False, said=[])
+    booting = node("new", age=MINUTE, initialized=False, true_conditions=[])
     pods = [pod("x", on="a"), pod("y", on="new", unschedulable=False, expected=True)]
 
     eligible = find_eligible(Evaluation(cluster(node("a"), booting, pods=pods)), METHOD)
@@ -298,7 +298,7 @@ def test_pods_expected_on_a_node_keep_their_room() -> None:
 
 
 def test_a_pod_that_waits_for_a_node_of_its_own_does_not_count_as_a_replacement() -> None:
-    """Provisioning launches that node, whether others go or not."""
+    """Provisioning launches the node for the pending pod in any case."""
     some = [pod("x", on="a", cpu="2"), pod("waits", cpu="15")]
 
     found = move(cluster(node("a"), node("b"), pods=some), "a")
@@ -360,7 +360,7 @@ def test_a_node_goes_if_what_a_buffer_keeps_there_fits_elsewhere() -> None:
 
 
 def test_a_node_stays_if_what_a_buffer_keeps_there_fits_nowhere_else() -> None:
-    """A new node would be launched for it at once."""
+    """A new node would be launched for the virtual pod at once."""
     assert move(buffered(cpu="2"), "a").why is NodeReason.NOT_CHEAPER
 
 
@@ -436,7 +436,7 @@ def test_kube_scheduler_puts_pods_also_where_none_should_move() -> None:
 
 
 def test_moved_pods_may_be_put_elsewhere_than_where_they_are_expected() -> None:
-    """As planned the pod goes to `b`, beside the small part of the buffer."""
+    """The plan expects the pod on `b`, beside the small part of the buffer."""
     some = [
         pod("x", on="a", cpu="1"),
         pod("y", on="b", cpu="1100m"),
@@ -550,7 +550,7 @@ def test_several_nodes_are_replaced_by_one() -> None:
 
 
 def test_a_replacement_of_a_candidates_type_costs_less_than_the_cheapest_of_that_type() -> None:
-    """Else that candidate might as well stay, with fewer pods to move."""
+    """Otherwise keeping that candidate would cost as much, with fewer pods to move."""
     some = [pod("x", on="a", cpu="2"), pod("y", on="b", cpu="1")]
     nodes = [node("a"), node("b")]
     cheap = instance_type("cheap", cpu="4", dollars=0.9)
@@ -594,7 +594,7 @@ def test_min_values_are_kept_among_the_cheaper_types() -> None:
 def test_min_values_are_relaxed_for_a_lack_of_types_and_not_for_a_price(
     other: str, becomes: list[str]
 ) -> None:
-    """Of one family alone nothing else can be had; of two, both must be cheaper."""
+    """With types of one family only, minValues are relaxed; with two, both must be cheaper."""
     wanting = [one_of(CAPACITY_TYPE, ON_DEMAND), min_values(exists(FAMILY), 2)]
     cheap = instance_type("m.cheap", cpu="4", dollars=1.0)
     large = instance_type(other, cpu="16", memory="64Gi", dollars=4.0)
@@ -615,7 +615,7 @@ def test_min_values_are_relaxed_for_a_lack_of_types_and_not_for_a_price(
 
 
 def test_an_on_demand_node_may_become_a_spot_node_and_nothing_else_then() -> None:
-    """On demand the same type might cost more than the node does."""
+    """As on-demand the same type might cost more than the node."""
     given = cluster(node("a"), pods=[pod("x", on="a", cpu="2")], pools=[BOTH])
 
     found = move(given, "a")
@@ -693,7 +693,7 @@ def test_too_few_cheaper_spot_types_are_counted_in_the_event() -> None:
         "SpotToSpotConsolidation requires 15 cheaper instance type options than the current"
         " candidate to consolidate, got 7"
     )
-    assert told(refusal_notices([refusal], evaluation))[0][3] == text
+    assert event_rows(refusal_notices([refusal], evaluation))[0][3] == text
 
 
 def test_of_15_cheaper_spot_types_no_more_are_kept_unless_min_values_ask_for_them() -> None:
@@ -771,7 +771,7 @@ def test_a_reservation_without_a_machine_left_justifies_no_replacement() -> None
 
 
 def test_pods_do_not_wait_for_a_full_reservation_but_go_elsewhere() -> None:
-    """Provisioning would have them wait: what they get would be nearly free."""
+    """Provisioning would wait for the reservation, whose machines are nearly free."""
     given = reserving(0)
     small = instance_type("small", cpu="4", dollars=1.0)
     given = replace(given, catalog=catalog([*given.catalog.types, small]))
@@ -798,7 +798,7 @@ def overlaid(*overlays: NodeOverlay, others: Sequence[InstanceType] = (OTHER,)) 
 
 
 def test_an_overlay_on_all_types_makes_no_saving() -> None:
-    """Nodes and replacements are priced alike; else each would be replaced by its like for ever."""
+    """With other prices for nodes than for replacements, each would be replaced for ever."""
     half = overlay("half", price_adjustment="-50%")
     given, same = overlaid(half), overlaid(half, others=())
 

@@ -20,11 +20,11 @@ from tests.core.disruption.scenes import (
     DOLLAR,
     candidate,
     cluster,
+    event_rows,
     node,
     only_claim,
     pod,
     pool,
-    told,
 )
 
 
@@ -51,7 +51,7 @@ def some(given: Snapshot, *names: str) -> Sequence[Candidate]:
 
 
 def command(savings: int) -> Command:
-    """Build a command that deletes something of a price."""
+    """Build a command that deletes a node of a price."""
     node_ = CommandNode("a", "a-claim", "web", savings)
     return Command("m", DisruptionReason.UNDERUTILIZED, (node_,))
 
@@ -91,7 +91,7 @@ def test_a_score_of_one_half_is_enough() -> None:
 
 
 def test_a_score_is_the_share_of_the_price_by_the_share_of_moving_all_pods() -> None:
-    """One of five dollars for three of eight: two nodes and six pods."""
+    """Saving one of five dollars moves three of eight: two nodes and six pods count as eight."""
     given = shops()
 
     assert balance(given).scores(some(given, "a"), DOLLAR) == {
@@ -166,7 +166,7 @@ def test_moves_are_counted_for_each_nodepool_and_scores_where_they_decide() -> N
 def test_the_event_of_an_approved_move_is_on_its_node_and_claim() -> None:
     given = shops()
 
-    found = told(balance(given).notices(command(DOLLAR), some(given, "a")))
+    found = event_rows(balance(given).notices(command(DOLLAR), some(given, "a")))
 
     text = "score 0.53 >= threshold 0.50 (k: 2, savings 20.0%, disruption 37.5%)"
     assert found == [
@@ -178,7 +178,7 @@ def test_the_event_of_an_approved_move_is_on_its_node_and_claim() -> None:
 def test_the_events_of_a_move_of_several_nodes_are_on_their_nodepools() -> None:
     given = shops(others=BALANCED)
 
-    found = told(balance(given).notices(command(3 * DOLLAR), some(given, "a", "b", "c")))
+    found = event_rows(balance(given).notices(command(3 * DOLLAR), some(given, "a", "b", "c")))
 
     text = "score 0.50 >= threshold 0.50 (k: 2, savings 50.0%, disruption 100.0%)"
     assert found == [

@@ -1,4 +1,4 @@
-"""Consolidation commands that were proposed: their events, and what of them holds 15 s later."""
+"""Proposed consolidation commands: their events, and their validation 15 s later."""
 
 from datetime import timedelta
 
@@ -20,11 +20,11 @@ from tests.core.disruption.scenes import (
     TYPES,
     budgets,
     cluster,
+    event_rows,
     node,
     pod,
     pool,
     refused,
-    told,
 )
 
 LATER = timedelta(seconds=15)
@@ -69,7 +69,7 @@ def test_a_candidate_of_a_consolidation_has_an_event_with_its_savings() -> None:
     proposal = SINGLE.propose(Evaluation(LARGE))
 
     text = "Consolidation candidate: replace: [a] (savings: $3.00)"
-    assert told(proposal.notices) == [
+    assert event_rows(proposal.notices) == [
         ("Node", "a", "ConsolidationCandidate", text),
         ("NodeClaim", "a-claim", "ConsolidationCandidate", text),
     ]
@@ -79,7 +79,7 @@ def test_each_of_several_candidates_has_an_event_with_their_number() -> None:
     proposal = MULTI.propose(Evaluation(PAIR))
 
     text = "Consolidation candidate: delete: [b] (part of 2-node consolidation) (savings: $2.00)"
-    assert ("Node", "b", "ConsolidationCandidate", text) in told(proposal.notices)
+    assert ("Node", "b", "ConsolidationCandidate", text) in event_rows(proposal.notices)
     assert len(proposal.notices) == 4
 
 
@@ -88,7 +88,7 @@ def test_a_command_that_is_given_up_has_an_event_with_the_reason() -> None:
 
     text = "Consolidation rejected: replace: [a], reason: churn (savings: $3.00)"
     assert validation.why == "churn"
-    assert told(validation.notices) == [
+    assert event_rows(validation.notices) == [
         ("Node", "a", "ConsolidationRejected", text),
         ("NodeClaim", "a-claim", "ConsolidationRejected", text),
     ]
@@ -103,7 +103,7 @@ def test_a_command_holds_if_nothing_has_changed(method: DisruptionMethod, given:
 
 
 def test_a_command_that_holds_names_the_nodes_that_take_its_pods_by_now() -> None:
-    """Room may have been found elsewhere meanwhile, and that is where pods are expected."""
+    """Meanwhile other nodes may have got room; the pods are expected there then."""
     given = cluster(node("a"), node("b"), node("c"), pods=[pod("x", on="a", cpu="3")])
     given = replace(given, pods=(*given.pods, pod("y", on="b"), pod("z", on="c")))
     command = replace(proposed(SINGLE, given), nominated=("b",))
@@ -191,7 +191,7 @@ def test_a_budget_that_is_spent_by_now_gives_a_command_up() -> None:
     ("there", "why"),
     [
         ((), "GONE"),
-        ((node("a", type="large", said=[]),), "NOT_QUIET"),
+        ((node("a", type="large", true_conditions=[]),), "NOT_QUIET"),
         (
             (node("a", type="large", annotations={"karpenter.sh/do-not-disrupt": "true"}),),
             "DO_NOT_DISRUPT",
@@ -209,7 +209,7 @@ def test_a_node_that_may_not_go_any_more_gives_its_command_up(
 
 
 def test_a_scale_out_that_began_meanwhile_gives_a_command_up() -> None:
-    booting = node("new", age=MINUTE, initialized=False, said=[])
+    booting = node("new", age=MINUTE, initialized=False, true_conditions=[])
     coming = pod("new", on="new", expected=True, unschedulable=False)
 
     validation = validate(SINGLE, LARGE, nodes=(*LARGE.nodes, booting), pods=(*LARGE.pods, coming))
@@ -244,7 +244,7 @@ def test_a_command_shrinks_to_what_the_budget_allows_by_now() -> None:
 
 
 def test_a_smaller_command_is_simulated_again() -> None:
-    """What replaces two nodes may cost more than the one that is left."""
+    """The replacement of two nodes may cost more than the one node that is left."""
     some = [pod("x", on="a", cpu="3"), pod("y", on="b", cpu="3")]
     types = [TYPES[0], instance_type("wide", cpu="8", memory="32Gi", dollars=1.5)]
     given = cluster(node("a"), node("b"), pods=some, types=types)
@@ -266,7 +266,7 @@ def test_a_command_of_which_no_node_is_left_is_given_up() -> None:
 
 
 def test_a_smaller_command_must_pay_for_a_balanced_nodepool_too() -> None:
-    """Five of nine dollars for twelve of fourteen pods, then one for ten."""
+    """First five of nine dollars are saved for twelve of fourteen pods, then one dollar for ten."""
     some = [pod("x", on="a"), pod("z", on="c", do_not_disrupt="true")]
     some += [pod(f"y-{number}", on="b") for number in range(9)]
     given = cluster(

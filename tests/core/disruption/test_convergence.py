@@ -45,7 +45,7 @@ def history(given: Snapshot) -> list[Step]:
 
 
 def drawn(seeds: Sequence[int]) -> Iterator[Snapshot]:
-    """Give clusters an hour after their last pod came, when every node is quiet."""
+    """Draw clusters an hour after their last pod event, when every node is consolidatable."""
     for seed in seeds:
         for made in (constrained_cluster(seed), roomy_cluster(seed)):
             if any(each.claim for each in made.nodes) and not _has_overrides(made):
@@ -53,7 +53,7 @@ def drawn(seeds: Sequence[int]) -> Iterator[Snapshot]:
 
 
 def _has_overrides(given: Snapshot) -> bool:
-    """Say whether a type is of another size in some places, where prices alone say too little."""
+    """Say whether a type has another size in some offerings: prices alone decide nothing there."""
     return any(
         offering.capacity_override or offering.overhead_override
         for each in given.catalog.types
@@ -77,7 +77,7 @@ def test_a_cluster_comes_to_rest_and_stays_as_it_is_for_a_week(seeds: Sequence[i
 
 @BATCHES
 def test_no_state_of_a_cluster_comes_back(seeds: Sequence[int]) -> None:
-    """Each command lowers the price; what costs nothing goes for good."""
+    """Each command lowers the price, or deletes a node without a price."""
     for given in drawn(seeds):
         prices = Prices(given.catalog)
         steps = history(given)
@@ -91,7 +91,7 @@ def test_no_state_of_a_cluster_comes_back(seeds: Sequence[int]) -> None:
 def test_every_command_leaves_each_pod_a_legal_place_and_saves_what_it_claims(
     seeds: Sequence[int],
 ) -> None:
-    # Emptiness asks for no place: a pod whose disruption costs nothing may be without one.
+    # Emptiness searches no place: a pod that costs nothing to move may have none.
     problems = [
         problem
         for given in drawn(seeds)

@@ -1,4 +1,4 @@
-"""Clusters with CapacityBuffers come to rest, although kube-scheduler knows nothing of buffers."""
+"""Clusters with CapacityBuffers come to rest, although kube-scheduler ignores buffers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ STEPS_MAX = 40
 """More commands than nodes of a drawn cluster can ever take."""
 
 Score = Callable[[Pod, Node, Mapping[str, int]], object]
-"""What a scheduler compares nodes by, given what is left there; the largest wins."""
+"""How a scheduler scores nodes by their free resources; the highest score wins."""
 
 
 @dataclass
@@ -113,7 +113,7 @@ class Life:
 
 
 def buffered_cluster(seed: int) -> Snapshot:
-    """Throw a cluster of plain pods with buffers, all of whose nodes may go at once."""
+    """Build a cluster of plain pods with buffers; budgets allow all nodes to go at once."""
     made, dice = roomy_cluster(seed), Dice(seed + 2_000_000)
     pools = (
         replace(each, policy=replace(ALL, consolidation=each.policy.consolidation))
@@ -129,7 +129,7 @@ def buffered_cluster(seed: int) -> Snapshot:
 
 
 def emptiest_first(dice: Dice) -> Score:
-    """Score as kube-scheduler does: the node of which the largest part is left; ties at random."""
+    """Score as kube-scheduler does: the node with the largest free share; ties at random."""
 
     def score(pod: Pod, node: Node, left: Mapping[str, int]) -> object:
         shares = (

@@ -1,4 +1,4 @@
-"""What it costs to move pods, by Karpenter's golden values, and what nodes cost."""
+"""The cost of moving pods, by Karpenter's golden values, and the prices of nodes."""
 
 from datetime import timedelta
 from fractions import Fraction

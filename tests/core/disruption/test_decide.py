@@ -100,11 +100,11 @@ def test_the_methods_are_asked_in_the_order_of_karpenter() -> None:
 BUSY = (
     node("broken", conditions=[FAULT]),
     node("empty"),
-    node("static", pool="batch", said=["Drifted"]),
-    node("drifted", said=["Drifted"]),
+    node("static", pool="batch", true_conditions=["Drifted"]),
+    node("drifted", true_conditions=["Drifted"]),
     node("small-1"),
     node("small-2"),
-    *(node(f"well-{number}", said=[]) for number in range(3)),
+    *(node(f"well-{number}", true_conditions=[]) for number in range(3)),
 )
 FULL = [
     pod("x", on="drifted"),
@@ -157,7 +157,7 @@ def test_a_method_that_a_budget_holds_back_is_asked_again() -> None:
 
 
 def test_no_method_is_passed_over_while_nodes_for_pending_pods_boot() -> None:
-    """That ends by itself, although nothing else in the cluster changes."""
+    """A scale-out ends by itself, although nothing else in the cluster changes."""
     booting = only_claim("new", age=MINUTE, initialized=False)
     coming = pod("coming", on="new-claim", expected=True)
 
@@ -177,7 +177,7 @@ def test_no_method_is_passed_over_while_nodes_for_pending_pods_boot() -> None:
             cluster(
                 node("a"),
                 node("b"),
-                node("c", said=[]),
+                node("c", true_conditions=[]),
                 pods=[pod("x", on="a"), pod("y", on="b")],
             ),
             NAMES[:5],
@@ -194,7 +194,7 @@ def test_nodes_are_considered_once_every_method_has_answered_about_them(
 
 def test_a_pass_says_when_the_first_refusal_ends_by_itself() -> None:
     lasting = pool(policy=replace(budgets(), consolidate_after=HOUR))
-    quiet = [node("a", last_pod_event=NOON, said=[]), node("b")]
+    quiet = [node("a", last_pod_event=NOON, true_conditions=[]), node("b")]
     protected = pod("x", on="b", do_not_disrupt="150m", age=HOUR)
 
     both, one = cluster(*quiet, pods=[protected], pools=[lasting]), cluster(*quiet[1:])
@@ -222,7 +222,7 @@ def test_the_verdict_has_one_refusal_for_each_reason_of_a_node() -> None:
 
 
 def test_what_other_methods_say_of_a_chosen_node_is_no_refusal() -> None:
-    verdict = asked(cluster(node("a", said=["Drifted"]), pods=[pod("x", on="a")]))
+    verdict = asked(cluster(node("a", true_conditions=["Drifted"]), pods=[pod("x", on="a")]))
 
     assert [each.node for each in verdict.nodes] == ["a"]
     assert verdict.refusals == ()
@@ -249,7 +249,7 @@ def test_equal_questions_have_verdicts_that_are_equal_to_the_byte(question: Node
 @given(clusters(), clusters())
 @settings(max_examples=60)
 def test_what_was_seen_before_changes_no_verdict(before: Snapshot, now: Snapshot) -> None:
-    """Karpenter scores moves by costs that get lost when a NodeClaim changes."""
+    """Karpenter scores moves by costs that it loses when a NodeClaim changes."""
     fresh, after = passed(now), Pass(DisruptionQuestion(now), passed(before))
     for method in after.methods():
         after.propose(method)
@@ -288,7 +288,7 @@ def test_a_command_may_be_about_more_nodes_than_karpenter_ever_tries() -> None:
 
 
 def validated(before: Snapshot, later: Snapshot, method: str) -> tuple[Command, ValidationQuestion]:
-    """Return what a method proposes, and the question whether that still holds later."""
+    """Return the proposal of a method, and the question of its validation."""
     settled = frozenset(each for each in NAMES if each != method)
     (command,) = decide_disruption(DisruptionQuestion(before, settled)).commands
     return command, ValidationQuestion(replace(later, now=NOON + VALIDATION_DELAY), command)
@@ -316,9 +316,11 @@ def test_what_does_not_hold_any_more_is_refused_with_its_reason() -> None:
 
 
 def test_each_node_of_a_rejected_multi_node_consolidation_has_its_events() -> None:
-    """Karpenter emits them for a command that it has emptied before."""
+    """Karpenter empties the command before it emits these events."""
     small = [node("a"), node("b")]
-    before = cluster(*small, node("c", said=[]), pods=[pod("x", on="a"), pod("y", on="b")])
+    before = cluster(
+        *small, node("c", true_conditions=[]), pods=[pod("x", on="a"), pod("y", on="b")]
+    )
     nominated = tuple(replace(each, nominated_until=NOON + HOUR) for each in before.nodes)
     later = replace(before, nodes=nominated)
 

@@ -1,4 +1,4 @@
-"""Deletion costs: pods on the nodes that go next are the first that a scale-in deletes."""
+"""Deletion costs: a scale-in first deletes pods on nodes that are disrupted next."""
 
 from typing import Unpack
 
@@ -39,10 +39,10 @@ APP = "app-1"
 
 
 def used(name: str, count: int = 1, **fields: Unpack[PodFields]) -> list[Pod]:
-    """Have some pods of a ReplicaSet on a node."""
-    said: PodFields = {"on": name, "replica_set": APP}
-    said.update(fields)
-    return [pod(f"{name}-{number}", **said) for number in range(count)]
+    """Build some pods of a ReplicaSet on a node."""
+    merged: PodFields = {"on": name, "replica_set": APP}
+    merged.update(fields)
+    return [pod(f"{name}-{number}", **merged) for number in range(count)]
 
 
 def scene(*nodes: Node, pods: list[Pod], pools: list[NodePool] | None = None) -> Snapshot:
@@ -55,7 +55,7 @@ def costs(snapshot: Snapshot) -> dict[str, tuple[str, int | None]]:
 
 
 def kept(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
-    """Return why nodes are kept, and what is meant."""
+    """Return the reason and the detail for which nodes are kept."""
     return {
         each.node: (each.refusal.why.name, each.refusal.detail)
         for each in find_deletion_costs(snapshot).nodes
@@ -105,7 +105,7 @@ def test_a_node_that_goes_leaves_the_costs_of_the_others_as_they_are() -> None:
 def test_drifted_nodes_come_before_all_others() -> None:
     snapshot = scene(
         node("dear", type="large"),
-        node("drifted", said=["Drifted"]),
+        node("drifted", true_conditions=["Drifted"]),
         pods=[*used("dear"), *used("drifted")],
     )
 
@@ -115,7 +115,7 @@ def test_drifted_nodes_come_before_all_others() -> None:
 def test_a_drifted_node_of_a_static_pool_ranks_with_the_others() -> None:
     snapshot = scene(
         node("a"),
-        node("drifted", said=["Drifted"]),
+        node("drifted", true_conditions=["Drifted"]),
         pods=[*used("a"), *used("drifted")],
         pools=[pool(replicas=2)],
     )
@@ -216,7 +216,7 @@ def test_other_pods_keep_no_node(other: Pod) -> None:
 def test_a_pool_that_never_consolidates_keeps_its_nodes_unless_they_are_drifted() -> None:
     snapshot = scene(
         node("a"),
-        node("drifted", said=["Drifted"]),
+        node("drifted", true_conditions=["Drifted"]),
         pods=[*used("a"), *used("drifted")],
         pools=[pool(policy=NEVER)],
     )
@@ -245,7 +245,7 @@ def test_each_reason_has_a_budget_of_its_own() -> None:
     only_drift = replace(budgets("0").budgets[0], reasons=("Underutilized",))
     snapshot = scene(
         node("a"),
-        node("drifted", said=["Drifted"]),
+        node("drifted", true_conditions=["Drifted"]),
         pods=[*used("a"), *used("drifted")],
         pools=[pool(policy=replace(ALL, budgets=(only_drift,)))],
     )
@@ -279,7 +279,7 @@ def test_a_pod_with_the_right_cost_is_not_written() -> None:
 @pytest.mark.parametrize("text", ["0", "17", "2147483647", "much", "1.5", "-2147483649", ""])
 @pytest.mark.parametrize("on", [node("n"), node("n", deleting=True), node("n", initialized=False)])
 def test_a_value_that_only_a_user_can_have_written_stays(text: str, on: Node) -> None:
-    """Karpenter overwrites it, and deletes it on nodes that stay."""
+    """Karpenter overwrites the annotation, and removes it on nodes that are kept."""
     snapshot = scene(
         on,
         pods=[*used("n", deletion_cost=text), pod("other", on="n", replica_set=APP)],
@@ -298,7 +298,7 @@ def test_a_pod_says_which_value_it_is_to_have() -> None:
 
 
 def test_deletion_costs_do_not_change_the_order_that_they_say() -> None:
-    """Otherwise the costs of one cycle would be another order in the next."""
+    """Otherwise the costs written in one cycle would change the order in the next."""
     nodes = [node("a", type="large"), node("b")]
     before = scene(*nodes, pods=[*used("a"), *used("b")])
     after = scene(
@@ -369,19 +369,19 @@ def test_kept_nodes_get_what_the_others_leave() -> None:
 def test_writing_all_that_is_asked_for_leaves_nothing_to_write(
     types: list[str], data: st.DataObject
 ) -> None:
-    said = st.sampled_from([None, "-3", "-2147483648", "5", "no number"])
+    annotations = st.sampled_from([None, "-3", "-2147483648", "5", "no number"])
     nodes = [
         node(
             f"n{number}",
             type=each,
             deleting=data.draw(st.booleans()),
-            said=data.draw(st.sampled_from([(), ("Drifted",)])),
+            true_conditions=data.draw(st.sampled_from([(), ("Drifted",)])),
         )
         for number, each in enumerate(types)
     ]
     pods = [each for made in nodes for each in used(made.name, data.draw(st.integers(0, 3)))]
     pods = [
-        replace(each, disruption=replace(each.disruption, deletion_cost=data.draw(said)))
+        replace(each, disruption=replace(each.disruption, deletion_cost=data.draw(annotations)))
         for each in pods
     ]
     share = data.draw(st.sampled_from(["0", "1", "50%"]))

@@ -1,4 +1,4 @@
-"""What methods derive from one snapshot: each part once, and nothing of older snapshots."""
+"""What methods derive from one snapshot: each value once, and none of older snapshots."""
 
 import gc
 import weakref
@@ -51,10 +51,10 @@ def test_nodes_are_found_by_their_claim() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "quiet_at"),
+    ("given", "consolidatable_at"),
     [
         (node("a", last_pod_event=NOON - MINUTE), NOON + 4 * MINUTE),
-        (node("a", said_since=NOON - 2 * MINUTE), NOON + 3 * MINUTE),
+        (node("a", conditions_since=NOON - 2 * MINUTE), NOON + 3 * MINUTE),
         (node("a", initialized=False), None),
         (node("a", pool="never"), None),
         (node("a", pool="gone"), None),
@@ -63,11 +63,11 @@ def test_nodes_are_found_by_their_claim() -> None:
     ids=["event", "initialized", "not initialized", "never", "no pool", "no claim"],
 )
 def test_a_node_is_quiet_consolidate_after_its_last_pod_event(
-    given: Node, quiet_at: datetime | None
+    given: Node, consolidatable_at: datetime | None
 ) -> None:
     pools = [pool(policy=QUIET_FOR), pool("never", policy=NEVER)]
 
-    assert Evaluation(cluster(given, pools=pools)).quiet_at(given) == quiet_at
+    assert Evaluation(cluster(given, pools=pools)).consolidatable_at(given) == consolidatable_at
 
 
 def test_nodes_that_are_not_quiet_take_no_pods_that_move() -> None:
@@ -100,9 +100,9 @@ def test_the_first_pod_in_a_rollout_is_named() -> None:
     ]
     evaluation = Evaluation(cluster(node("a"), pods=pods))
 
-    assert evaluation.in_rollout(pods) == pods[1]
-    assert evaluation.in_rollout(pods[:1]) is None
-    assert Evaluation(cluster(pods=pods[:2])).in_rollout(pods) is None
+    assert evaluation.first_in_rollout(pods) == pods[1]
+    assert evaluation.first_in_rollout(pods[:1]) is None
+    assert Evaluation(cluster(pods=pods[:2])).first_in_rollout(pods) is None
 
 
 def test_parts_are_derived_once() -> None:
@@ -126,7 +126,7 @@ def test_what_can_be_launched_is_kept_from_the_previous_evaluation() -> None:
 
 
 def test_an_evaluation_keeps_none_of_those_before_it() -> None:
-    """Where nothing needs the solver, none of a thousand passes would ever be forgotten."""
+    """Otherwise a thousand passes that never need the solver would all stay in memory."""
     first = Evaluation(cluster(node("a")))
     forgotten = weakref.ref(first)
     last = Evaluation(cluster(node("a")), Evaluation(cluster(node("a")), first))

@@ -15,11 +15,11 @@ from karpy.core.disruption.explain import (
     NodeExplanation,
     NodeOutcome,
     Outlook,
-    as_seen_from_outside,
     explain_node,
     find_node,
+    with_inferred_state,
 )
-from karpy.core.disruption.lifts import ADVICE, Change, Kept, advice_on, lift
+from karpy.core.disruption.lifts import ADVICE, Change, RefusedNode, advice_on, lift
 from karpy.model.conditions import Condition, Conditions
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL, ON_DEMAND, SPOT
 from karpy.model.nodes import Node
@@ -56,7 +56,7 @@ def explain(snapshot: Snapshot, name: str = "a") -> NodeExplanation:
 
 
 def changes_of(explained: NodeExplanation) -> list[str]:
-    """Return what the smallest way begins with."""
+    """Return the first change of the best way."""
     assert explained.way is not None
     return [each.text for each in explained.way.changes]
 
@@ -100,7 +100,7 @@ def test_an_empty_node_goes_by_emptiness() -> None:
 
 
 def test_a_drifted_node_is_replaced() -> None:
-    seen = cluster(node("a", said=["Drifted"]), pods=[pod("web", on="a", cpu="3")])
+    seen = cluster(node("a", true_conditions=["Drifted"]), pods=[pod("web", on="a", cpu="3")])
 
     explained = explain(seen)
 
@@ -111,8 +111,8 @@ def test_a_drifted_node_is_replaced() -> None:
     ]
 
 
-def test_a_node_behind_another_command_waits_its_turn() -> None:
-    explained = explain(with_room(other=node("b", said=["Drifted"])))
+def test_a_node_waits_while_another_command_comes_first() -> None:
+    explained = explain(with_room(other=node("b", true_conditions=["Drifted"])))
 
     assert explained.outcome is NodeOutcome.WAITS
     assert not explained.is_no
@@ -139,18 +139,18 @@ def test_a_node_of_a_command_is_on_its_way_out() -> None:
     )
 
 
-def test_an_onlooker_knows_commands_by_their_condition() -> None:
-    chosen = node("a", said=["DisruptionReason"])
+def test_commands_are_inferred_from_the_condition_of_their_claims() -> None:
+    chosen = node("a", true_conditions=["DisruptionReason"])
 
-    seen = as_seen_from_outside(cluster(chosen, node("b")), Verdict())
+    seen = with_inferred_state(cluster(chosen, node("b")), Verdict())
 
     assert seen.in_command == frozenset({"a-claim"})
 
 
-def test_an_onlooker_takes_nodes_that_pending_pods_go_to_for_nominated() -> None:
+def test_nodes_chosen_for_pending_pods_count_as_nominated() -> None:
     verdict = Verdict(nominations=(Nomination("b", ("shop/new",)),))
 
-    seen = as_seen_from_outside(with_room(), verdict)
+    seen = with_inferred_state(with_room(), verdict)
     explained = explain(seen, "b")
 
     assert explained.sentence == "stays: a pending pod is nominated to it"
@@ -293,13 +293,13 @@ def test_a_budget_that_cannot_be_read_has_to_be_corrected() -> None:
     ],
 )
 def test_a_policy_that_forbids_is_named(policy: DisruptionPolicy, text: str) -> None:
-    # A NodePool that never consolidates marks no node as consolidatable either.
+    # A NodePool that never consolidates has no NodeClaim with the condition Consolidatable.
     assert changes_of(explain(with_room(pool(policy=policy))))[0] == text
 
 
 def test_a_node_under_consolidate_after_is_waited_for() -> None:
     patient = pool(policy=replace(ALL, consolidate_after=5 * MINUTE))
-    recent = node("a", type="large", said=[], last_pod_event=NOON - MINUTE)
+    recent = node("a", type="large", true_conditions=[], last_pod_event=NOON - MINUTE)
 
     explained = explain(with_room(patient, there=recent))
 
@@ -314,7 +314,7 @@ def test_a_node_under_consolidate_after_is_waited_for() -> None:
     )
 
 
-def test_reasons_behind_each_other_are_all_named_in_order() -> None:
+def test_several_reasons_are_all_named_in_order() -> None:
     mover = pod("web-0", on="a", cpu="2", labels=WEB, do_not_disrupt="true")
 
     explained = explain(
@@ -331,7 +331,7 @@ def test_reasons_behind_each_other_are_all_named_in_order() -> None:
 
 
 def test_the_one_pod_that_keeps_a_node_is_found() -> None:
-    """Both fit nowhere together; without the smaller one, the other has room."""
+    """The two pods fit nowhere together; without the smaller pod, the other has room."""
     pods = [pod("db", on="a", cpu="2"), pod("web", on="a", cpu="1"), pod("busy", on="b", cpu="2")]
 
     explained = explain(cluster(node("a"), node("b"), pods=pods))
@@ -362,7 +362,7 @@ def test_a_node_that_nothing_lets_go_gets_advice_that_was_not_tried() -> None:
 
 
 def test_pods_that_need_several_new_nodes_are_counted() -> None:
-    """Both are too large for one cheaper node; on two they would cost as much as now."""
+    """The two pods are too large for one cheaper node; two nodes would cost as much as now."""
     apart = anti_affinity(HOSTNAME, WEB)
     pods = [pod(f"web-{n}", on="a", cpu="3", labels=WEB, anti_affinity=[apart]) for n in range(2)]
 
@@ -399,7 +399,7 @@ def test_pods_that_prefer_nodes_of_their_own_may_prefer_less() -> None:
 
 def test_nodes_under_consolidate_after_take_pods_later() -> None:
     patient = pool(policy=replace(ALL, consolidate_after=5 * MINUTE))
-    recent = node("b", said=[], last_pod_event=NOON - MINUTE)
+    recent = node("b", true_conditions=[], last_pod_event=NOON - MINUTE)
     small = node("a", type="small")
 
     explained = explain(with_room(patient, there=small, other=recent))
@@ -450,7 +450,7 @@ def test_a_balanced_pool_is_named_with_its_policy() -> None:
 
 def test_a_drifted_node_names_the_pods_without_another_place() -> None:
     seen = cluster(
-        node("a", type="large", said=["Drifted"]),
+        node("a", type="large", true_conditions=["Drifted"]),
         pods=[pod("huge", on="a", cpu="14"), pod("web", on="a")],
         types=[],
         catalog=with_room().catalog,
@@ -556,7 +556,7 @@ def test_every_reason_has_a_change_or_advice(why: NodeReason) -> None:
     there = node("a", type="large", nominated_for=MINUTE, annotations={"x": "y"})
     seen = with_room(pool(policy=budgets("0")), there=there, budgets=(pod_budget("web"),))
     refusal = NodeRefusal(why, "a", "shop/web", pods=("shop/web-0",))
-    kept = Kept(seen, there, refusal, DisruptionReason.UNDERUTILIZED)
+    kept = RefusedNode(seen, there, refusal, DisruptionReason.UNDERUTILIZED)
 
     lifted = lift(kept)
     text = advice_on(kept) if lifted is None else lifted.change.text
@@ -573,14 +573,16 @@ POLICIES = st.sampled_from(
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Snapshot:
-    """Give a few nodes, each with a reason to stay or none, and their pods."""
+    """Draw a few nodes, each with a reason to be kept or none, and their pods."""
     names = [f"n{number}" for number in range(draw(st.integers(1, 4)))]
     nodes = [
         node(
             name,
             type=draw(st.sampled_from(["small", "medium", "large", "unheard-of"])),
             spot=draw(st.booleans()),
-            said=draw(st.sampled_from([["Consolidatable"], ["Consolidatable", "Drifted"], []])),
+            true_conditions=draw(
+                st.sampled_from([["Consolidatable"], ["Consolidatable", "Drifted"], []])
+            ),
             annotations=draw(st.sampled_from([{}, {}, {DO_NOT_DISRUPT: "true"}])),
             initialized=draw(st.sampled_from([True, True, True, False])),
             deleting=draw(st.sampled_from([False, False, False, True])),
@@ -625,14 +627,14 @@ def test_a_node_goes_exactly_if_the_verdict_takes_it(seen: Snapshot) -> None:
 
 
 @given(clusters())
-def test_the_first_way_has_an_end_if_any_has(seen: Snapshot) -> None:
+def test_the_first_way_is_complete_if_any_is(seen: Snapshot) -> None:
     ends = [[way.is_complete for way in explain_node(seen, each.name).ways] for each in seen.nodes]
 
     assert ends == [sorted(each, reverse=True) for each in ends]
 
 
 @given(clusters())
-def test_a_wall_has_advice(seen: Snapshot) -> None:
+def test_an_incomplete_way_has_advice(seen: Snapshot) -> None:
     ways = [way for each in seen.nodes for way in explain_node(seen, each.name).ways]
 
     assert all(way.advice for way in ways if way.wall is not None)

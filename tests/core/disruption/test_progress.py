@@ -13,13 +13,13 @@ from karpy.core.disruption.progress import (
     NodeChange,
     Progress,
     advance,
-    patience,
+    command_time_limit,
+    fail_launch,
+    leave_out_refused,
     start,
     start_validated,
     validation_due,
-    with_launched,
-    without_launched,
-    without_refused,
+    with_claim_names,
 )
 from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
@@ -36,10 +36,10 @@ from tests.core.disruption.scenes import (
     MINUTE,
     NodeFields,
     cluster,
+    event_rows,
     node,
     only_claim,
     only_node,
-    told,
 )
 
 SECOND = timedelta(seconds=1)
@@ -88,8 +88,8 @@ def tainted(name: str, reason: str = "Empty", **fields: Unpack[NodeFields]) -> N
     fields["taints"] = [DISRUPTED]
     made = node(name, **fields)
     assert made.claim_record is not None
-    said = Condition("DisruptionReason", TRUE, NOON, reason, reason)
-    conditions = made.claim_record.conditions.with_condition(said, NOON)
+    chosen = Condition("DisruptionReason", TRUE, NOON, reason, reason)
+    conditions = made.claim_record.conditions.with_condition(chosen, NOON)
     return replace(made, claim_record=replace(made.claim_record, conditions=conditions))
 
 
@@ -99,7 +99,7 @@ def advanced(command: Command, *nodes: Node, after: timedelta = SECOND) -> Progr
 
 
 def taints_of(changes: Iterable[NodeChange]) -> dict[str, object]:
-    """Return the taints that changes leave on Nodes, by name; None where they stay as they are."""
+    """Return the taints that changes write on Nodes, by name; None for an unchanged Node."""
     return {
         each.node: None if each.changes.node is None else each.changes.node.taints
         for each in changes
@@ -207,7 +207,7 @@ def test_a_command_begins_with_the_taints_of_its_nodes() -> None:
     )
 
 
-def test_what_is_not_seen_tainted_is_tainted_again() -> None:
+def test_a_node_whose_taint_is_not_in_the_snapshot_is_tainted_again() -> None:
     both = replace(TAINTING, nodes=(A, B))
 
     progress = advanced(both, tainted("a"), node("b"))
@@ -231,7 +231,7 @@ def test_a_command_is_over_once_all_its_nodes_are_gone() -> None:
 
 
 def test_replacements_are_not_launched_for_nodes_of_which_one_is_gone() -> None:
-    """They were chosen for the pods of all the nodes together."""
+    """The replacements were chosen for the pods of all nodes together."""
     both = replace(TAINTING, nodes=(A, B), replacements=(Replacement(LAUNCH),))
 
     progress = advanced(both, tainted("a"))
@@ -244,7 +244,7 @@ def test_replacements_are_not_launched_for_nodes_of_which_one_is_gone() -> None:
 
 def test_a_node_that_cannot_be_tainted_is_left_out_in_the_end() -> None:
     both = replace(TAINTING, nodes=(A, B))
-    half = node("b", said=["DisruptionReason"])
+    half = node("b", true_conditions=["DisruptionReason"])
 
     waiting = advanced(both, tainted("a"), half, after=FORMING_TIME)
     progress = advanced(both, tainted("a"), half, after=FORMING_TIME + SECOND)
@@ -316,7 +316,7 @@ def test_a_launch_that_failed_is_tried_again_for_a_while() -> None:
 def test_a_command_of_which_a_replacement_is_refused_keeps_its_nodes() -> None:
     command = replace(TAINTING, stage=Stage.LAUNCHING, replacements=(Replacement(LAUNCH),))
 
-    progress = without_launched(command, cluster(tainted("a")))
+    progress = fail_launch(command, cluster(tainted("a")))
 
     assert (progress.command.stage, progress.launches) == (Stage.FAILED, ())
     assert taints_of(progress.changes) == {"a": ()}
@@ -324,10 +324,10 @@ def test_a_command_of_which_a_replacement_is_refused_keeps_its_nodes() -> None:
 
 
 def test_pods_need_another_node_once_replacements_are_launched() -> None:
-    """Earlier, provisioning would launch nodes for the same pods."""
+    """If they counted earlier, provisioning would launch nodes for the same pods."""
     command = replace(TAINTING, stage=Stage.LAUNCHING, replacements=(Replacement(LAUNCH),))
 
-    launched = with_launched(command, ["web-x"])
+    launched = with_claim_names(command, ["web-x"])
 
     assert command.deleting == frozenset()
     assert launched.deleting == frozenset({"a-claim"})
@@ -344,7 +344,7 @@ def test_a_node_waits_for_its_replacement() -> None:
 
     assert progress.changes == ()
     assert progress.outcome.requeue_after == SECOND
-    assert told(progress.outcome.notices) == [
+    assert event_rows(progress.outcome.notices) == [
         ("NodeClaim", "r-claim", "DisruptionLaunching", "Launching NodeClaim: Empty"),
         (
             "NodeClaim",
@@ -399,7 +399,7 @@ def test_a_command_fails_if_a_replacement_is_deleted(others: list[Node]) -> None
 
 
 def test_a_command_whose_replacement_is_deleted_at_once_was_a_decision_all_the_same() -> None:
-    launched = with_launched(
+    launched = with_claim_names(
         replace(TAINTING, stage=Stage.LAUNCHING, replacements=(Replacement(LAUNCH),)), ["r-claim"]
     )
 
@@ -442,7 +442,7 @@ def test_tainted_nodes_are_deleted_counted_and_named_in_events() -> None:
         ),
         is_disruptive=True,
     )
-    assert told(change.changes.notices) == [
+    assert event_rows(change.changes.notices) == [
         ("Node", "a", "DisruptionTerminating", "Disrupting Node: Empty"),
         ("NodeClaim", "a-claim", "DisruptionTerminating", "Disrupting NodeClaim: Empty"),
     ]
@@ -548,7 +548,7 @@ def test_a_command_that_takes_too_long_keeps_its_nodes() -> None:
 
 
 def test_a_failed_command_keeps_its_replacements() -> None:
-    """Pods may have come to them already; if not, emptiness deletes them."""
+    """Pods may be bound to the replacements already; otherwise emptiness deletes them."""
     command = replace(
         WAITING, replacements=(Replacement(LAUNCH, "r-claim"), Replacement(LAUNCH, "s-claim"))
     )
@@ -581,7 +581,7 @@ def test_a_failed_command_leaves_nodes_alone_that_are_being_deleted() -> None:
 def test_a_command_may_take_longer_the_more_nodes_are_in_one(
     nodes: int, expected: timedelta
 ) -> None:
-    assert patience(nodes) == expected
+    assert command_time_limit(nodes) == expected
 
 
 def test_nodes_of_other_commands_count_for_how_long_it_may_take() -> None:
@@ -608,7 +608,7 @@ def test_a_command_that_is_over_stays_so(stage: Stage) -> None:
 
 
 def test_a_repair_begins_without_a_validation() -> None:
-    progress = start(REPAIR, cluster(node("a", said=[])))
+    progress = start(REPAIR, cluster(node("a", true_conditions=[])))
 
     assert progress.command == replace(REPAIR, stage=Stage.TAINTING, begun=NOON)
     assert taints_of(progress.changes) == {"a": (DISRUPTED,)}
@@ -731,7 +731,7 @@ def test_a_node_that_is_deleted_before_its_replacement_is_counted_as_such() -> N
 
 
 def rebooted(bound: timedelta | None = None, **fields: Unpack[NodeFields]) -> Progress:
-    """Return what the reboot of a node asks for."""
+    """Return the changes that a reboot command makes on its node."""
     chosen = replace(A, action=RepairAction.REBOOT, condition="Slow/Swapping", drain_bound=bound)
     return start(replace(REPAIR, nodes=(chosen,)), cluster(node("a", **fields)))
 
@@ -796,7 +796,7 @@ def test_the_drain_before_a_reboot_ends_by_its_bound_or_that_of_the_claim(
 
 
 @pytest.mark.parametrize("nodes", [[], [node("a", deleting=True)]], ids=["gone", "deleting"])
-def test_a_node_that_is_on_its_way_out_is_not_rebooted(nodes: list[Node]) -> None:
+def test_a_terminating_node_is_not_rebooted(nodes: list[Node]) -> None:
     chosen = replace(A, action=RepairAction.REBOOT)
 
     progress = start(replace(REPAIR, nodes=(chosen,)), cluster(*nodes))
@@ -821,7 +821,7 @@ def deleting(*names: str) -> tuple[NodeChange, ...]:
 def test_a_node_that_is_needed_is_left_out_and_its_taint_removed() -> None:
     refusal = NodeRefusal(NodeReason.POD_DO_NOT_DISRUPT, "a", "shop/x")
 
-    progress = without_refused(Progress(BOTH, deleting("a", "b")), (refusal,), BOTH_NODES)
+    progress = leave_out_refused(Progress(BOTH, deleting("a", "b")), (refusal,), BOTH_NODES)
 
     assert progress.command == replace(BOTH, nodes=(B,))
     assert progress.changes[0] == deleting("b")[0]
@@ -829,7 +829,7 @@ def test_a_node_that_is_needed_is_left_out_and_its_taint_removed() -> None:
     assert progress.outcome.counts == (
         Count(FAILED_VALIDATIONS, {"consolidation_type": "empty"}, 1.0),
     )
-    assert told(progress.outcome.notices) == [
+    assert event_rows(progress.outcome.notices) == [
         (
             kind,
             name,
@@ -856,17 +856,17 @@ def test_a_command_that_cannot_do_without_a_node_is_given_up(
 ) -> None:
     planned = Progress(command, deleting("a"), launches=(LAUNCH,))
 
-    progress = without_refused(planned, (A_IS_NEEDED,), BOTH_NODES)
+    progress = leave_out_refused(planned, (A_IS_NEEDED,), BOTH_NODES)
 
     assert (progress.command, progress.launches) == (replace(command, stage=Stage.FAILED), ())
     assert taints_of(progress.changes) == left
 
 
-# --- a whole story -------------------------------------------------------------------------------
+# --- all stages ----------------------------------------------------------------------------------
 
 
 def test_a_replacement_goes_through_all_stages() -> None:
-    """Each step is taken on what the step before has written."""
+    """Each step starts from the objects that the step before has written."""
     proposed = replace(COMMAND, replacements=(Replacement(LAUNCH),))
 
     def seen(command: Command, at: datetime, *nodes: Node) -> Progress:
@@ -874,7 +874,7 @@ def test_a_replacement_goes_through_all_stages() -> None:
 
     begun = start_validated(proposed, Validation(proposed), cluster(node("a")))
     launching = seen(begun.command, NOON + SECOND, tainted("a"))
-    launched = with_launched(launching.command, ["r-claim"])
+    launched = with_claim_names(launching.command, ["r-claim"])
     booting = only_claim("r", initialized=False)
     waiting = seen(launched, NOON + 2 * SECOND, tainted("a"), booting)
     deleting_it = seen(waiting.command, NOON + MINUTE, tainted("a"), node("r"))
@@ -892,7 +892,7 @@ def test_a_replacement_goes_through_all_stages() -> None:
     assert [counts_of(each) for each in steps] == [{}, {}, {DECISIONS: 1.0, BY_POOL: 1.0}, {}, {}]
 
 
-def test_nodes_without_a_claim_are_in_no_way_of_a_command() -> None:
+def test_nodes_without_a_claim_do_not_stop_a_command() -> None:
     progress = advanced(TAINTING, only_node("other", pool=""), tainted("a"))
 
     assert deleted(progress) == ["a-claim"]

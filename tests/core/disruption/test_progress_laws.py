@@ -1,4 +1,4 @@
-"""Whatever happens to a cluster meanwhile, a command ends, and takes no node too early."""
+"""Whatever happens to the cluster, a command ends, and deletes no node too early."""
 
 from datetime import timedelta
 from typing import Final
@@ -11,11 +11,11 @@ from karpy.core.disruption.progress import (
     NodeChange,
     Progress,
     advance,
+    fail_launch,
     start,
-    with_launched,
-    without_launched,
+    with_claim_names,
 )
-from karpy.core.disruption.taints import find_strays
+from karpy.core.disruption.taints import find_orphaned_taints
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
 from karpy.model.constraints import is_disrupted
 from karpy.model.nodes import join_node
@@ -33,7 +33,7 @@ QUIET: Final = ("nothing",) * 60
 
 
 class World:
-    """A cluster that does what a command asks for, if nothing comes in between."""
+    """A cluster that carries out what a command requests, unless a test interferes."""
 
     def __init__(self, command: Command) -> None:
         self.now = NOON
@@ -53,13 +53,13 @@ class World:
         self._happen(event)
         self.command = self._carry_out(advance(self.command, self.snapshot()), event)
 
-    def look_after_strays(self) -> None:
-        """Remove what a pass finds on nodes that no command is about."""
-        for stray, changes in list(find_strays(self.snapshot())):
+    def remove_orphaned_taints(self) -> None:
+        """Remove the orphaned taints that a pass finds."""
+        for stray, changes in list(find_orphaned_taints(self.snapshot())):
             self._write(NodeChange(stray.claim, stray.name, changes))
 
     def tainted(self) -> list[str]:
-        """Return the nodes that stay and take no pods."""
+        """Return the nodes that are tainted but not deleted."""
         return [
             each.name
             for each in self.nodes.values()
@@ -86,7 +86,7 @@ class World:
             self.early += [each.claim for each in progress.changes if each.changes.deletes_claim]
         if event == "writes fail":
             if progress.launches:
-                ended = without_launched(progress.command, self.snapshot())
+                ended = fail_launch(progress.command, self.snapshot())
                 return self._carry_out(ended, "nothing")
             return progress.command
         for each in progress.changes:
@@ -100,7 +100,7 @@ class World:
         for name in names:
             claim = only_claim(name.removesuffix("-claim"), initialized=False)
             self.nodes[name] = claim
-        return with_launched(progress.command, names)
+        return with_claim_names(progress.command, names)
 
     def _write(self, change: NodeChange) -> None:
         before = self.nodes[change.claim]
@@ -114,7 +114,7 @@ class World:
 
 @st.composite
 def commands(draw: st.DrawFn) -> Command:
-    """Give a command about one to three nodes, with up to two replacements."""
+    """Draw a command on one to three nodes, with up to two replacements."""
     names = [f"old-{number}" for number in range(draw(st.integers(1, 3)))]
     return Command(
         "drift",
@@ -155,7 +155,7 @@ def test_no_node_is_deleted_before_its_replacements_are_initialized(
 def test_no_node_that_stays_is_tainted_in_the_end(command: Command, happening: list[str]) -> None:
     world = lived(command, happening)
 
-    world.look_after_strays()
+    world.remove_orphaned_taints()
 
     assert world.tainted() == []
 

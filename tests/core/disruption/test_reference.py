@@ -1,4 +1,4 @@
-"""Emptiness and consolidation beside the reference, which reads slowly and shares nothing."""
+"""Emptiness and consolidation compared with the slow reference, which shares no code."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -103,7 +103,7 @@ def test_every_node_and_every_few_together_have_the_moves_of_the_reference(
 
 
 def _choices(count: int) -> Iterator[Sequence[int]]:
-    """Choose each alone, each with the next, and all."""
+    """Choose each candidate alone, each with the next, and all together."""
     yield from ([each] for each in range(count))
     yield from ([each, each + 1] for each in range(count - 1))
     if count > 2:

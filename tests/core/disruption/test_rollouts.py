@@ -1,4 +1,4 @@
-"""Pods that move anyway hold consolidation up, and for how long at most."""
+"""Consolidation waits for pods that move anyway, for a limited time."""
 
 from datetime import timedelta
 
@@ -26,12 +26,12 @@ OLD, NEW = ReplicaSet("shop", "web", "aaa"), ReplicaSet("shop", "web", "bbb")
 
 
 def booting(age: timedelta = MINUTE, name: str = "new") -> Node:
-    return node(name, age=age, initialized=False, said=[])
+    return node(name, age=age, initialized=False, true_conditions=[])
 
 
 def booted(name: str, created: timedelta, took: timedelta) -> Node:
     """Build a node that was created some time ago and initialized after another."""
-    return node(name, age=created, said_since=NOON - created + took)
+    return node(name, age=created, conditions_since=NOON - created + took)
 
 
 def of_set(name: str, digest: str, age: timedelta, *, on: str = "a") -> Pod:
@@ -73,12 +73,12 @@ def test_a_node_holds_nothing_up_unless_it_boots_for_pods(
     ids=["unschedulable", "untried", "old", "virtual"],
 )
 def test_a_pod_that_no_node_boots_for_holds_nothing_up(waiting: Pod) -> None:
-    """One that can never be scheduled would do so for ever, and its followers, too."""
+    """Otherwise a pod that can never be scheduled would stop consolidation for ever."""
     assert not is_scaling_out(cluster(booting(), pods=[waiting]))
 
 
 def test_a_scale_out_that_goes_on_and_on_holds_nothing_up_any_more() -> None:
-    """Else a cluster where new nodes come all day would never be consolidated."""
+    """Otherwise a cluster with new nodes all day would never be consolidated."""
 
     def scale_out(pause: timedelta) -> bool:
         step = MINUTE + pause
@@ -121,7 +121,7 @@ def test_pods_are_in_no_rollout_otherwise(pods: list[Pod]) -> None:
 
 
 def test_a_rollout_holds_consolidation_up_for_a_limited_time() -> None:
-    """A paused one whose pods come and go would do so for ever."""
+    """Otherwise a paused rollout whose pods come and go would stop consolidation for ever."""
 
     def rollout(began: timedelta) -> frozenset[ReplicaSet]:
         pods = [of_set("x", "aaa", 9 * HOUR), of_set("y", "bbb", began), of_set("z", "bbb", MINUTE)]
@@ -132,7 +132,7 @@ def test_a_rollout_holds_consolidation_up_for_a_limited_time() -> None:
 
 
 def test_equal_pods_are_in_the_same_rollouts_whether_they_share_owners_or_not() -> None:
-    """Two namespaces may have ReplicaSets of one name."""
+    """Two namespaces may have ReplicaSets of the same name."""
     first, second = of_set("x", "aaa", HOUR), pod("y", age=MINUTE, replica_set="web-bbb")
     here = of_set("z", "bbb", MINUTE)
     elsewhere = pod("z", age=MINUTE, replica_set="web-bbb", namespace="other")

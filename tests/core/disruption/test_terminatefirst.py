@@ -10,7 +10,7 @@ from karpy.core.disruption.terminatefirst import (
     NOT_READY,
     StaticPlan,
     are_reservations_full,
-    heads_of,
+    headcount_of,
     plan_static,
     relocate_with_credit,
     reservation_of,
@@ -129,7 +129,7 @@ def test_reservations_are_full_if_all_that_a_template_allows_is(
 
 
 @pytest.mark.parametrize(
-    ("static", "may", "expected"),
+    ("static", "is_enabled", "expected"),
     [
         (STATIC, False, StaticPlan(2)),
         (pool(replicas=2, limits={"nodes": "3"}), False, StaticPlan(1)),
@@ -146,30 +146,34 @@ def test_reservations_are_full_if_all_that_a_template_allows_is(
     ],
 )
 def test_nodes_of_a_static_pool_are_replaced_as_far_as_its_limit_goes(
-    static: NodePool, expected: StaticPlan, *, may: bool
+    static: NodePool, expected: StaticPlan, *, is_enabled: bool
 ) -> None:
     snapshot = cluster(node("a"), node("b"), pools=[static])
 
-    plan = plan_static(static, Headcount(2), Evaluation(snapshot), wanted=2, may=may)
+    plan = plan_static(
+        static, Headcount(2), Evaluation(snapshot), wanted=2, may_terminate_first=is_enabled
+    )
 
     assert plan == expected
 
 
 @pytest.mark.parametrize(
-    ("may", "expected"),
+    ("is_enabled", "expected"),
     [
         (False, StaticPlan(1, why_not=AT_LIMIT)),
         (True, StaticPlan(0, True, "no-reserved-capacity", FULL)),
     ],
 )
 def test_a_pool_whose_reservations_are_full_launches_nothing_behind_the_gate(
-    expected: StaticPlan, *, may: bool
+    expected: StaticPlan, *, is_enabled: bool
 ) -> None:
-    """Without the gate a replacement is launched, and waits for capacity."""
+    """Without the feature gate a replacement is launched, and waits for capacity."""
     static = pool(replicas=1, requirements=[])
     snapshot = cluster(node("a"), pools=[static], types=[FULL_TYPE])
 
-    plan = plan_static(static, Headcount(1), Evaluation(snapshot), wanted=1, may=may)
+    plan = plan_static(
+        static, Headcount(1), Evaluation(snapshot), wanted=1, may_terminate_first=is_enabled
+    )
 
     assert plan == expected
 
@@ -198,4 +202,4 @@ def test_nodes_are_counted_by_what_becomes_of_them() -> None:
     ]
     snapshot = cluster(*nodes, pools=[STATIC], in_command=frozenset({"b-claim"}))
 
-    assert heads_of(STATIC, Evaluation(snapshot)) == Headcount(1, 1, 1)
+    assert headcount_of(STATIC, Evaluation(snapshot)) == Headcount(1, 1, 1)

@@ -1,4 +1,4 @@
-"""NodePools of a fixed size at random, and what is asked about them."""
+"""Strategies for static NodePools and the questions about them."""
 
 from typing import Final
 
@@ -19,13 +19,13 @@ _TEMPLATE: Final = node_pool("web", static=True, requirements=[is_in("team", "sh
 
 @st.composite
 def pools(draw: st.DrawFn) -> PoolRecord:
-    """Give a pool that has a limit, or none."""
+    """Draw a pool with or without a node limit."""
     return static(draw(_COUNTS), draw(st.none() | _COUNTS))
 
 
 @st.composite
 def pool_questions(draw: st.DrawFn) -> PoolQuestion:
-    """Ask what a pool gets, or what it gives up."""
+    """Draw a question about which nodes a pool launches or deletes."""
     pool, heads = draw(pools()), Headcount(draw(_COUNTS), draw(_COUNTS), draw(_COUNTS))
     if draw(st.booleans()):
         template = draw(st.sampled_from([_TEMPLATE, None]))

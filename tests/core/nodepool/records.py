@@ -1,4 +1,4 @@
-"""NodePools and claims for tests of their upkeep."""
+"""Builders of NodePool and NodeClaim records."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypedDict, Unpack
@@ -12,7 +12,7 @@ from tests.builders.pods import NOON
 
 
 class PoolFields(TypedDict, total=False):
-    """What a NodePool may say."""
+    """Fields of a NodePool."""
 
     generation: int
     annotations: Mapping[str, str]
@@ -23,7 +23,7 @@ class PoolFields(TypedDict, total=False):
 
 
 def pool(name: str = "web", **fields: Unpack[PoolFields]) -> PoolRecord:
-    """Build a NodePool that nothing was said of yet."""
+    """Build a NodePool without conditions."""
     return PoolRecord(
         Identity(
             name,
@@ -40,7 +40,7 @@ def pool(name: str = "web", **fields: Unpack[PoolFields]) -> PoolRecord:
 
 
 class ClaimFields(TypedDict, total=False):
-    """What a claim may say."""
+    """Fields of a NodeClaim."""
 
     pool: str
     labels: Mapping[str, str]

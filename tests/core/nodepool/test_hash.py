@@ -28,7 +28,7 @@ taints = st.builds(Taint, words, words, words)
 def test_a_template_has_the_hash_that_karpenter_gives_it(
     digest: str, template: dict[str, Any]
 ) -> None:
-    """Another number would make every node of a cluster drift that is taken over."""
+    """With another hash, every node of a migrated cluster would drift."""
     read = read_template(Fields({"spec": {"template": template}}))
 
     assert hash_template(read) == digest
@@ -77,7 +77,7 @@ def test_a_pool_that_has_its_hash_stays_the_same_object() -> None:
 
 
 def test_a_changed_template_changes_the_pool_and_no_claim() -> None:
-    """That is what drift is seen by."""
+    """Drift is the difference between the hashes of NodePool and NodeClaim."""
     claims = [claim("web-1", annotations=CURRENT)]
 
     stamped = stamp(pool(annotations=CURRENT), "2", claims)
@@ -101,7 +101,7 @@ def test_claims_are_hashed_anew_if_the_pool_was_hashed_in_another_way() -> None:
 
 
 def test_a_claim_that_has_drifted_stays_so() -> None:
-    """Its old hash says that it differs, and whether it still would is not known any more."""
+    """Only its old hash shows the drift; whether it would still drift is not known."""
     drifted = claim(
         "web-1", annotations=OLD, conditions=[Condition("Drifted", TRUE, NOON, "NodePoolDrifted")]
     )

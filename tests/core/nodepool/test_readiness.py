@@ -87,7 +87,7 @@ def test_a_pool_is_ready_once_its_template_is_valid_and_its_node_class_is_ready(
     )
 
 
-def test_a_pool_that_has_said_so_stays_the_same_object() -> None:
+def test_a_pool_that_has_the_condition_stays_the_same_object() -> None:
     said = judge_readiness(pool(), None, NOON).pool
     assert said is not None
 

@@ -54,7 +54,7 @@ def test_claims_are_counted_by_what_becomes_of_them() -> None:
     assert count_claims("web", claims, disrupting={"c", "d"}) == Headcount(2, 1, 1)
 
 
-def test_a_pool_makes_what_it_lacks() -> None:
+def test_a_pool_creates_the_claims_that_it_lacks() -> None:
     adjustment = fill_up(static(5), Headcount(active=2), is_synced=True)
 
     assert adjustment == Adjustment(
@@ -65,7 +65,7 @@ def test_a_pool_makes_what_it_lacks() -> None:
 
 
 def test_a_node_that_is_being_replaced_counts() -> None:
-    """Its replacement is on its way already."""
+    """Its replacement is being launched already."""
     adjustment = fill_up(static(5), Headcount(active=4, disrupting=1), is_synced=True)
 
     assert adjustment == Adjustment(requeue_after=MINUTE)
@@ -90,7 +90,7 @@ def test_a_pool_at_its_limit_says_so() -> None:
     )
 
 
-def test_nothing_is_made_before_everything_was_seen() -> None:
+def test_nothing_is_created_before_the_cache_is_synced() -> None:
     adjustment = fill_up(static(5), Headcount(), is_synced=False)
 
     assert adjustment == Adjustment(requeue_after=timedelta(seconds=1))
@@ -101,7 +101,7 @@ def test_nothing_is_made_before_everything_was_seen() -> None:
     [pool(conditions=READY), pool(replicas=5, conditions=READY, deleting=True)],
     ids=["dynamic", "deleting"],
 )
-def test_a_pool_that_wants_nothing_makes_nothing(unfit: PoolRecord) -> None:
+def test_a_pool_that_is_dynamic_or_deleting_creates_nothing(unfit: PoolRecord) -> None:
     assert fill_up(unfit, Headcount(), is_synced=True) == Adjustment()
 
 

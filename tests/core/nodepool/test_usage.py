@@ -6,8 +6,8 @@ from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.nodepool.usage import (
     Costs,
     add_up_costs,
-    cost_news,
     judge_usage,
+    new_cost_errors,
     pool_gauges,
     usage_by_pool,
 )
@@ -39,10 +39,10 @@ def test_a_pool_uses_what_its_nodes_have() -> None:
     }
 
 
-def test_a_node_that_is_going_is_not_used_any_more() -> None:
+def test_the_capacity_of_a_deleting_node_does_not_count() -> None:
     nodes = [node("a", deleting=True), node("b"), node("c")]
 
-    usage = usage_by_pool(nodes, marked={"b-claim"})
+    usage = usage_by_pool(nodes, in_command={"b-claim"})
 
     assert usage["default"]["nodes"] == 1
 
@@ -94,7 +94,7 @@ def test_a_machine_costs_as_much_when_its_type_is_sold_out() -> None:
     assert costs == Costs({"web": 1_000_000})
 
 
-def test_a_claim_that_does_not_know_its_machine_yet_costs_nothing() -> None:
+def test_a_claim_without_the_labels_of_its_machine_costs_nothing() -> None:
     costs = add_up_costs([claim("a", labels={INSTANCE_TYPE: "m.large"})], catalog(TYPES))
 
     assert costs == Costs({})
@@ -117,7 +117,7 @@ def test_an_unknown_price_is_news_only_once() -> None:
     before = add_up_costs([running("a", "x.large")], catalog(TYPES))
     after = add_up_costs([running("a", "x.large"), running("b", "y.large")], catalog(TYPES))
 
-    news = cost_news(after, before)
+    news = new_cost_errors(after, before)
 
     count = Count("nodepools_cost_tracker_errors_total", {"nodepool": "web"})
     assert news == Changes(counts=(count,), remarks=after.remarks[1:])
@@ -131,7 +131,7 @@ def test_a_pool_may_see_prices_of_its_own() -> None:
     assert costs.by_pool == {"web": 3_000_000, "batch": 2_000_000}
 
 
-def test_a_pool_is_told_by_its_limits_its_usage_and_its_cost() -> None:
+def test_a_pool_has_gauges_for_its_limits_its_usage_and_its_cost() -> None:
     web = replace(
         pool(limits={"cpu": 10_500, "nodes": 3}),
         resources={"ephemeral-storage": 1024, "cpu": 4000},

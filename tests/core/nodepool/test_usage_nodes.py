@@ -33,7 +33,7 @@ def test_a_node_is_summed_up_with_its_pods() -> None:
     )
 
 
-def test_the_claim_speaks_for_a_node_that_is_not_initialized() -> None:
+def test_allocatable_is_that_of_the_claim_until_the_node_is_initialized() -> None:
     young = replace(node(), allocatable={"cpu": 0, "pods": 20})
     behind = replace(claim(), allocatable={"cpu": 3900, "memory": MI, "pods": 110})
 

@@ -17,7 +17,7 @@ from karpy.cli.options import Question, Reach
 from karpy.cli.terminal import Line
 from karpy.codec.bystanders import NodeClassFound
 from karpy.codec.narrowing import Supply
-from karpy.core.disruption.explain import as_seen_from_outside, explain_node
+from karpy.core.disruption.explain import explain_node, with_inferred_state
 from karpy.core.overview import Overview, overview
 from karpy.model.pools import NodePool
 from karpy.model.snapshot import Snapshot
@@ -114,6 +114,6 @@ def _look_anew(sight: Sight, shop: _Shop, question: Question) -> Look:
 
 def _look_at(seen: Seen, question: Question) -> Look:
     decided = decide_seen(seen, question)
-    snapshot = as_seen_from_outside(decided.snapshot, decided.verdict)
+    snapshot = with_inferred_state(decided.snapshot, decided.verdict)
     shown = overview(snapshot, decided.verdict)
     return Look(snapshot, decided.verdict, shown, seen.catalog_title)

@@ -1,1 +1,1 @@
-"""Which nodes may go, why not the others, and how a decision is carried to its end."""
+"""Disruption: which nodes to disrupt, why not the others, and each step of a command."""

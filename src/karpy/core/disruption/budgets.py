@@ -1,4 +1,4 @@
-"""How many nodes of each NodePool may be disrupted, for a reason: now, and over days."""
+"""How many nodes of each NodePool its budgets allow to disrupt for a reason, now and later."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _BLOCKED_WINDOW: Final = 60.0
 _NODES: Final = re.compile(r"(?P<share>100|[0-9]{1,2})%|(?P<count>[0-9]{1,18})", re.ASCII)
 WEEK: Final = timedelta(days=7)
 _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
-"""A budget without a schedule says the same at any time."""
+"""A budget without a schedule allows the same at any time, so any time will do."""
 _BOTH: Final = "write both `schedule` and `duration`, or neither"
 _FIELDS: Final = (
     "write minute, hour, day of month, month and day of week in UTC, as in `0 9 * * mon-fri`;"
@@ -38,20 +38,20 @@ class BudgetInvalid(ValueError):
 
 
 class Permit(Struct, frozen=True, gc=False):
-    """How many nodes the budgets of a pool let go, and what is wrong with them."""
+    """How many nodes the budgets of a pool allow to disrupt, and the errors in these budgets."""
 
     nodes: int
     faults: tuple[str, ...] = ()
 
 
 class Allowance(Struct, frozen=True, gc=False):
-    """What a pool's budgets come to for one reason."""
+    """How many nodes of a pool may be disrupted for one reason, and how many already are."""
 
     nodes: int
-    """How many nodes the pool has, as far as they count."""
+    """How many nodes of the pool count for percentages."""
     allowed: int
     consumed: int
-    """How many are being disrupted or not ready already."""
+    """How many of these nodes are being disrupted, or are not ready."""
     faults: tuple[str, ...] = ()
 
     @property
@@ -59,29 +59,29 @@ class Allowance(Struct, frozen=True, gc=False):
         return max(0, self.allowed - self.consumed)
 
     def __str__(self) -> str:
-        """Write it as refusals do."""
+        """Return the detail of a refusal."""
         if self.faults:
             return f"a budget is invalid: {self.faults[0]}"
         return f"{self.allowed} of {self.nodes} nodes allowed, {self.consumed} taken"
 
 
 class Allowances(Struct, frozen=True, gc=False):
-    """What is allowed to each pool for one reason, with the events and gauges on that."""
+    """The allowance of each pool for one reason, with its events, gauges and log lines."""
 
     by_pool: Mapping[str, Allowance]
     notices: tuple[Notice, ...] = ()
     counts: tuple[Count, ...] = ()
-    """Gauges: their metrics take on these values."""
+    """The values of gauges."""
     remarks: tuple[Remark, ...] = ()
 
     def remaining(self) -> dict[str, int]:
-        """Return how many nodes of each pool may still go, to be counted down."""
+        """Return how many more nodes of each pool may be disrupted, as a new dict."""
         return {name: each.remaining for name, each in self.by_pool.items()}
 
     def within(
         self, candidates: Iterable[Candidate], method: str
     ) -> tuple[list[Candidate], list[NodeRefusal]]:
-        """Take candidates in order while the budget of their pool lasts; refuse the others."""
+        """Choose candidates in order while the budget of their pool lasts; refuse all others."""
         remaining = self.remaining()
         chosen, refused = [], []
         for each in candidates:
@@ -100,9 +100,9 @@ class Allowances(Struct, frozen=True, gc=False):
 
 def permit(policy: DisruptionPolicy, reason: DisruptionReason, nodes: int, now: datetime) -> Permit:
     """
-    Return the least that any budget allows that holds now and is about the reason.
+    Return the least that an active budget for the reason allows.
 
-    One budget that cannot be understood forbids everything, whatever its own reasons are.
+    One invalid budget forbids every disruption, whatever reasons that budget names.
     """
     least, faults = UNLIMITED, []
     for budget in policy.budgets:
@@ -117,7 +117,7 @@ def permit(policy: DisruptionPolicy, reason: DisruptionReason, nodes: int, now: 
 
 
 def is_active(budget: Budget, now: datetime) -> bool:
-    """Say whether a budget holds: if it began no longer ago than its duration."""
+    """Say whether a budget is active: its schedule last fired within its duration."""
     if budget.schedule is None and budget.duration is None:
         return True
     try:
@@ -130,7 +130,7 @@ def is_active(budget: Budget, now: datetime) -> bool:
 
 
 def find_allowances(evaluation: Evaluation, reason: DisruptionReason) -> Allowances:
-    """Work out what each pool is allowed for a reason."""
+    """Return the allowance of each pool for a reason."""
     nodes: dict[str, int] = {}
     consumed: dict[str, int] = {}
     for node in evaluation.snapshot.nodes:
@@ -146,19 +146,19 @@ def find_allowances(evaluation: Evaluation, reason: DisruptionReason) -> Allowan
     return Allowances(
         by_pool,
         notices=tuple(
-            _blocked(evaluation.pools[name], reason)
+            _blocked_notice(evaluation.pools[name], reason)
             for name, each in by_pool.items()
             if each.nodes and not each.allowed
         ),
         counts=tuple(
             count for name, each in by_pool.items() for count in _gauges(name, each, reason)
         ),
-        remarks=tuple(_faulty(name, each) for name, each in by_pool.items() if each.faults),
+        remarks=tuple(_fault_remark(name, each) for name, each in by_pool.items() if each.faults),
     )
 
 
 def is_constrained(refusals: Sequence[NodeRefusal]) -> bool:
-    """Say whether a budget is why some node is left alone, which may change at any moment."""
+    """Say whether a node is left alone because of a budget, which may change at any moment."""
     return any(each.why is NodeReason.BUDGET_SPENT for each in refusals)
 
 
@@ -170,7 +170,7 @@ def _value(budget: Budget, nodes: int, now: datetime) -> int:
         raise BudgetInvalid(f"`{budget.nodes}` is neither a number of nodes nor a share of them")
     if match["count"] is not None:
         return int(match["count"])
-    # A share that is not a whole number of nodes is rounded up: one node can always go.
+    # Percentages are rounded up, so that at least one node may be disrupted.
     return -(-nodes * int(match["share"]) // 100)
 
 
@@ -183,12 +183,12 @@ def _is_counted(node: Node) -> bool:
 def _consumes(node: Node, reason: DisruptionReason) -> bool:
     if node.is_deleting or node.is_rebooting:
         return True
-    # A node that is not ready is what repair is there for; it must not take repair's budget.
+    # Repair is for nodes that are not ready: these nodes must not consume its budget.
     is_ready = node.node_record is not None and node.node_record.is_ready
     return not is_ready and reason is not DisruptionReason.UNHEALTHY
 
 
-def _blocked(pool: NodePool, reason: DisruptionReason) -> Notice:
+def _blocked_notice(pool: NodePool, reason: DisruptionReason) -> Notice:
     uid = "" if pool.record is None else pool.record.meta.uid
     return Notice(
         Subject(NODE_POOL, pool.name, uid=uid),
@@ -207,7 +207,7 @@ def _gauges(pool: str, each: Allowance, reason: DisruptionReason) -> tuple[Count
     )
 
 
-def _faulty(pool: str, each: Allowance) -> Remark:
+def _fault_remark(pool: str, each: Allowance) -> Remark:
     fields = {"NodePool": pool, "error": "; ".join(each.faults)}
     return Remark("detected disruption budget errors", fields, is_error=True)
 
@@ -217,25 +217,25 @@ class Span(Struct, frozen=True, gc=False):
 
     begins: datetime
     ends: datetime
-    """The moment after its last."""
+    """The first moment after the span."""
     nodes: int
-    """How many may be disrupted at once; `UNLIMITED` while no budget holds."""
+    """How many nodes may be disrupted at once; `UNLIMITED` while no budget is active."""
     budgets: tuple[int, ...] = ()
-    """The budgets that allow no more than that, by their places in the list, from 0."""
+    """The indexes of the budgets that set this number."""
 
 
 class Window(Struct, frozen=True, gc=False):
-    """A stretch of time in which one budget holds."""
+    """A stretch of time in which one budget is active."""
 
     begins: datetime
     ends: datetime
 
 
 class BudgetFault(Struct, frozen=True, gc=False):
-    """What is wrong with a budget; as long as it is, none of the NodePool's nodes may go."""
+    """An error in a budget; until it is corrected, no node of the NodePool may be disrupted."""
 
     place: int
-    """Of the budget in the list, from 0."""
+    """The index of the budget."""
     field: str
     problem: str
     hint: str
@@ -244,7 +244,7 @@ class BudgetFault(Struct, frozen=True, gc=False):
 def find_spans(
     policy: DisruptionPolicy, reason: DisruptionReason, nodes: int, since: datetime, until: datetime
 ) -> tuple[Span, ...]:
-    """Return what a policy allows for a reason from one moment to another, in order."""
+    """Return how many nodes a policy allows for a reason between two moments, in order of time."""
     edges = {since, until}
     for each in policy.budgets:
         if each.schedule is not None:
@@ -263,13 +263,14 @@ def find_spans(
 
 
 def find_windows(budget: Budget, since: datetime, until: datetime) -> Iterator[Window]:
-    """Give the stretches in which a budget holds, cut to what is between two moments."""
+    """Yield the windows in which a budget is active, cut off at `since` and `until`."""
     if budget.schedule is None and budget.duration is None:
         yield Window(since, until)
         return
     schedule, duration = _schedule_of(budget), budget.duration or timedelta()
     if not isinstance(schedule, Cron):
-        # An interval counts from the moment that is asked about: it holds always, or never.
+        # The next time of an `@every` schedule is counted from the given moment, so that the budget
+        # is always active or never.
         if schedule is not None and schedule.pause <= duration:
             yield Window(since, until)
         return
@@ -290,13 +291,13 @@ def find_next(
     more_than: int,
     since: datetime,
 ) -> datetime | None:
-    """Return when a policy first allows more than a number of nodes; None if not in a week."""
+    """Return when a policy first allows more than `more_than` nodes; None if not within a week."""
     spans = find_spans(policy, reason, nodes, since, since + WEEK)
     return next((each.begins for each in spans if each.nodes > more_than), None)
 
 
 def find_budget_faults(policy: DisruptionPolicy) -> tuple[BudgetFault, ...]:
-    """Return what is wrong with the budgets of a policy."""
+    """Return the errors in the budgets of a policy."""
     return tuple(
         fault for place, each in enumerate(policy.budgets) for fault in _faults(place, each)
     )
@@ -336,7 +337,7 @@ def _schedule_of(budget: Budget) -> Schedule | None:
 
 
 def _end_of(schedule: Cron, ends: datetime, duration: timedelta, until: datetime) -> datetime:
-    """Return when a window ends that later ones may extend; not much later than `until`."""
+    """Return when a window ends that later windows may extend; stop soon after `until`."""
     while ends < until:
         # The latest extension counts, so look at the later half first.
         for ago in (duration / 2, duration):
@@ -352,7 +353,7 @@ def _end_of(schedule: Cron, ends: datetime, duration: timedelta, until: datetime
 def _decisive(
     policy: DisruptionPolicy, reason: DisruptionReason, nodes: int, now: datetime, allowed: int
 ) -> Iterator[int]:
-    """Give the budgets that allow no more than all of them together do."""
+    """Yield the indexes of the budgets that set the number of nodes allowed."""
     if allowed == UNLIMITED:
         return
     for place, each in enumerate(policy.budgets):

@@ -1,4 +1,4 @@
-"""Which nodes may be disrupted at all, why not the others, and the events that say so."""
+"""Which nodes may be disrupted at all, refusals of all other nodes, and their events."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -72,31 +72,31 @@ _UNCONSOLIDATABLE: Final = {
 
 
 class DisruptionClass(Enum):
-    """What a method heeds of what pods and nodes forbid."""
+    """Which protections of pods and nodes a method respects."""
 
     GRACEFUL = "graceful"
-    """What pods and their budgets forbid does not happen."""
+    """Pods and PodDisruptionBudgets can block the disruption."""
     EVENTUAL = "eventual"
-    """It happens when the claim's grace period is over, if it has one."""
+    """Pods block it only if the NodeClaim has no terminationGracePeriod."""
     REPAIR = "repair"
-    """What pods forbid is kept in mind; what the node itself forbids does not count."""
+    """Pods are recorded as the blocker; the annotation do-not-disrupt of the node is ignored."""
 
 
 class Candidate(Struct, frozen=True, gc=False):
-    """A node that may be disrupted, and what that would save and cost."""
+    """A node that may be disrupted, with its price and the cost of moving its pods."""
 
     node: Node
     claim: ClaimRecord
     record: NodeRecord
     pool: NodePool
     pods: tuple[Pod, ...] = ()
-    """Those that need another node."""
+    """The reschedulable pods on the node."""
     price: int = 0
-    """Micro-dollars per hour; 0 if that is not known."""
+    """Micro-dollars per hour; 0 if the price is not known."""
     moving_cost: int = POD
-    """What it costs to move its pods; `POD` if there are none."""
+    """The cost of moving its pods; `POD` if it has none."""
     blocker: NodeRefusal | None = None
-    """What pods there, or their budgets, forbid for now."""
+    """Why pods, or their budgets, forbid the disruption now, if the method may override that."""
 
     @property
     def name(self) -> str:
@@ -104,53 +104,53 @@ class Candidate(Struct, frozen=True, gc=False):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no pod has to move, or none whose move costs anything."""
+        """Whether the node has no reschedulable pods, or only pods that cost nothing to move."""
         return self.moving_cost <= POD
 
     @property
     def savings_ratio(self) -> Fraction:
-        """Price per cost of moving the pods."""
+        """The price divided by the cost of moving the pods."""
         return Fraction(self.price, self.moving_cost)
 
 
-class Found(Struct, frozen=True, gc=False):
-    """Nodes that may be disrupted, and a refusal for every other one."""
+class Candidates(Struct, frozen=True, gc=False):
+    """Nodes that may be disrupted, and a refusal for every other node."""
 
     candidates: tuple[Candidate, ...] = ()
     refusals: tuple[NodeRefusal, ...] = ()
     notices: tuple[Notice, ...] = ()
-    """On pods whose annotation protects them for some time, or is invalid."""
+    """Events on pods whose annotation do-not-disrupt is a duration, or is invalid."""
 
 
 def find_candidates(
     evaluation: Evaluation,
     class_: DisruptionClass = DisruptionClass.GRACEFUL,
     nodes: Iterable[Node] | None = None,
-) -> Found:
-    """Sort nodes, by default all, into those that may be disrupted and all others, by name."""
+) -> Candidates:
+    """Find the nodes, among all nodes by default, that may be disrupted; both lists by name."""
     candidates, refusals, notices = [], [], list[Notice]()
     chosen = evaluation.snapshot.nodes if nodes is None else nodes
     for node in sorted(chosen, key=lambda each: each.name):
         refusal = _why_not_node(node, evaluation, class_)
         blocker = None
         if refusal is None:
-            blocker, told = why_not_pods(node, evaluation)
-            notices += told
+            blocker, pod_notices = why_not_pods(node, evaluation)
+            notices += pod_notices
             refusal = None if _can_only_delay(node, class_) else blocker
         if refusal is None:
             candidates.append(_candidate(node, evaluation, blocker))
         else:
             refusals.append(refusal)
-    return Found(tuple(candidates), tuple(refusals), tuple(notices))
+    return Candidates(tuple(candidates), tuple(refusals), tuple(notices))
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Put those first that save most for the cost of moving their pods; names decide ties."""
+    """Sort by price per cost of moving the pods, highest first; names decide ties."""
     return sorted(candidates, key=lambda each: (-each.savings_ratio, each.name))
 
 
 def as_command_node(candidate: Candidate) -> CommandNode:
-    """Return what a command keeps of a node."""
+    """Return the node of a command for a candidate."""
     return CommandNode(
         candidate.name,
         candidate.claim.name,
@@ -163,18 +163,18 @@ def as_command_node(candidate: Candidate) -> CommandNode:
 def refuse(
     candidate: Candidate, why: NodeReason, method: str, detail: str = "", **numbers: object
 ) -> NodeRefusal:
-    """Return the refusal of a candidate by a method; with its price."""
+    """Return the refusal of a candidate by a method, with the price of the node."""
     refusal = NodeRefusal(why, candidate.name, detail, method, price=candidate.price)
     return replace(refusal, **numbers) if numbers else refusal
 
 
 def why_not_pods(node: Node, evaluation: Evaluation) -> tuple[NodeRefusal | None, list[Notice]]:
-    """Return what pods on a node forbid, if anything, and notices on their annotations."""
+    """Return why pods forbid to disrupt a node, or None; and events on their annotations."""
     notices: list[Notice] = []
     now, protected, unreadable = evaluation.now, list[str](), ""
     until: datetime | None = None
     for pod in evaluation.pods_on(node):
-        # Daemons and static pods count here, too: their annotation was written on purpose.
+        # The annotation also counts on pods of DaemonSets and static pods: it was set on purpose.
         if pod.disruption.do_not_disrupt is not None and pod.is_active:
             protection = protection_of(pod, now)
             notices += protection.notices
@@ -191,7 +191,7 @@ def why_not_pods(node: Node, evaluation: Evaluation) -> tuple[NodeRefusal | None
 
 
 def _later(known: datetime | None, other: datetime | None, *, is_first: bool) -> datetime | None:
-    """Return the later of two ends; None is no end."""
+    """Return the later of two ends; None means no end."""
     if is_first:
         return other
     return None if known is None or other is None else max(known, other)
@@ -234,7 +234,7 @@ def _why_not_node(
     if node.pool not in evaluation.pools or not catalog.types_for(node.pool):
         return NodeRefusal(NodeReason.POOL_MISSING, node.name, node.pool)
     # Differs: a disruption command that fails: Karpenter proposes it again at once, and commands
-    # for other nodes wait; Karpy pauses for its nodes, longer after each failure.
+    # for other nodes wait; Karpy does not disrupt its nodes for a while, longer after each failure.
     free_at = evaluation.snapshot.command_backoffs.get(node.claim)
     if free_at is not None and evaluation.now < free_at:
         return NodeRefusal(NodeReason.BACKING_OFF, node.name, until=free_at)
@@ -268,7 +268,7 @@ def _why_not_ready(
         return NodeReason.UNREGISTERED
     is_repair = class_ is DisruptionClass.REPAIR
     if not node.is_initialized:
-        # A node that broke before it was initialized runs no pod that could be harmed.
+        # A node that failed before its initialization runs no pods that a repair could harm.
         return None if is_repair else NodeReason.UNINITIALIZED
     if node.is_nominated(evaluation.now):
         return NodeReason.NOMINATED
@@ -287,7 +287,7 @@ def _can_only_delay(node: Node, class_: DisruptionClass) -> bool:
 def _candidate(node: Node, evaluation: Evaluation, blocker: NodeRefusal | None) -> Candidate:
     assert node.claim_record is not None
     assert node.node_record is not None
-    pods, moving_cost = evaluation.movers(node)
+    pods, moving_cost = evaluation.reschedulable_on(node)
     return Candidate(
         node=node,
         claim=node.claim_record,
@@ -301,7 +301,7 @@ def _candidate(node: Node, evaluation: Evaluation, blocker: NodeRefusal | None) 
 
 
 def refusal_notices(refusals: Iterable[NodeRefusal], evaluation: Evaluation) -> Iterator[Notice]:
-    """Return the events on nodes, and on their NodeClaims, that are left alone."""
+    """Yield the events of refusals, on Nodes and NodeClaims."""
     nodes = {each.name: each for each in evaluation.snapshot.nodes}
     for each in refusals:
         node = nodes.get(each.node)
@@ -325,27 +325,27 @@ def refusal_notices(refusals: Iterable[NodeRefusal], evaluation: Evaluation) -> 
 
 
 def blocked_notices(node: Node, note: str) -> Iterator[Notice]:
-    """Return the events that say why the disruption of a node is blocked."""
+    """Yield the events that say why the disruption of a node is blocked."""
     for subject in subjects_of(node):
         yield Notice(subject, "DisruptionBlocked", note, same_as=(subject.uid,), can_wait=True)
 
 
 def candidate_notices(command: Command, evaluation: Evaluation) -> Iterator[Notice]:
-    """Return the events on the nodes of a consolidation that was proposed."""
+    """Yield the events of a proposed consolidation, on each of its nodes."""
     for subject, text in _each_node(command, evaluation):
         note = f"Consolidation candidate: {text} {_savings(command)}"
         yield Notice(subject, "ConsolidationCandidate", note, same_as=(subject.uid, text))
 
 
 def rejected_notices(command: Command, why: str, evaluation: Evaluation) -> Iterator[Notice]:
-    """Return the events on the nodes of a consolidation whose validation failed."""
+    """Yield the events of a consolidation whose validation failed, on each of its nodes."""
     for subject, text in _each_node(command, evaluation):
         note = f"Consolidation rejected: {text}, reason: {why} {_savings(command)}"
         yield Notice(subject, "ConsolidationRejected", note, same_as=(subject.uid, text, why))
 
 
 def subjects_of(node: Node) -> list[Subject]:
-    """Return the Node and the NodeClaim behind it, as far as they exist."""
+    """Return the Node and its NodeClaim, as far as they exist."""
     subjects = [] if node.node_record is None else [about_node(node.node_record)]
     return subjects if node.claim_record is None else [*subjects, about_claim(node.claim_record)]
 

@@ -1,7 +1,7 @@
 """
-Nodes confirmed just before they are tainted or deleted, with the pods the API server lists there.
+The last check before a node is tainted or deleted, on the pods that the API server lists there.
 
-Watches may be late, and a node with a pod on it that was bound a moment ago is not empty.
+Watches may be late: a pod that was bound a moment ago may be missing from the snapshot.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,15 +21,15 @@ from karpy.model.verdicts import NodeReason, NodeRefusal
 
 
 class Occupancy(Struct, frozen=True):
-    """What the API server lists on nodes, and which budgets protect that."""
+    """The pods that the API server lists on nodes, and all PodDisruptionBudgets."""
 
     pods: Mapping[str, tuple[Pod, ...]]
-    """By node."""
+    """By the name of the node."""
     budgets: tuple[DisruptionBudget, ...] = ()
 
 
-def unconfirmed(progress: Progress, snapshot: Snapshot) -> tuple[CommandNode, ...]:
-    """List the nodes that are about to be tainted or deleted and whose pods may forbid that."""
+def nodes_to_confirm(progress: Progress, snapshot: Snapshot) -> tuple[CommandNode, ...]:
+    """List the nodes to be tainted or deleted now whose pods may still forbid the disruption."""
     nodes = {each.claim: each for each in snapshot.nodes if each.claim}
     disrupted = {each.claim for each in progress.changes if each.is_disruptive}
     return tuple(
@@ -39,10 +39,10 @@ def unconfirmed(progress: Progress, snapshot: Snapshot) -> tuple[CommandNode, ..
     )
 
 
-def ask(
+def confirmation_question(
     command: Command, nodes: Sequence[CommandNode], snapshot: Snapshot, occupancy: Occupancy
 ) -> ConfirmationQuestion:
-    """Ask whether nodes may be disrupted, going by what was listed there."""
+    """Return the question whether nodes may be disrupted with the pods that were listed there."""
     claims = {each.claim for each in nodes}
     listed = Snapshot(
         now=snapshot.now,
@@ -56,10 +56,11 @@ def ask(
 
 
 def confirm(question: ConfirmationQuestion, reason: DisruptionReason) -> DisruptionVerdict:
-    """Say which nodes pods allow to be disrupted, and why not the others."""
+    """Return the nodes whose pods allow the disruption, and a refusal for every other node."""
     snapshot = question.snapshot
     if question.are_replaced:
-        # A budget that is spent for now delays the drain alone; the replacement is there already.
+        # The replacements are initialized already: a PodDisruptionBudget that allows no eviction
+        # now only delays the drain.
         snapshot = replace(snapshot, budgets=tuple(map(_unspent, snapshot.budgets)))
     evaluation = Evaluation(snapshot)
     kept, refusals = [], []
@@ -80,24 +81,24 @@ def confirm(question: ConfirmationQuestion, reason: DisruptionReason) -> Disrupt
 
 
 def _unspent(budget: DisruptionBudget) -> DisruptionBudget:
-    """Return a budget as if no pod had used it, unless it never lets a pod go."""
+    """Return a budget that allows a disruption, unless it never allows any."""
     return budget if budget.forbids_all else replace(budget, disruptions_allowed=1)
 
 
 def _why_not_empty(node: Node, evaluation: Evaluation) -> NodeRefusal | None:
-    """Name the first pod that would have to move, if there is one."""
-    movers = [
+    """Name the first pod whose move costs something; None if there is no such pod."""
+    moving = [
         pod.key
         for pod in evaluation.pods_on(node)
         if pod.is_reschedulable and evaluation.costs.of(pod) > 0
     ]
-    if not movers:
+    if not moving:
         return None
-    return NodeRefusal(NodeReason.NOT_EMPTY, node.name, min(movers), pods=(min(movers),))
+    return NodeRefusal(NodeReason.NOT_EMPTY, node.name, min(moving), pods=(min(moving),))
 
 
 def _is_forced(command: Command, chosen: CommandNode, node: Node) -> bool:
-    """Say whether no pod holds a node up: its drain has an end, and the method relies on that."""
+    """Say whether no pod can stop a disruption: drift or repair, and a drain with a limit."""
     claim = node.claim_record
     has_end = chosen.drain_bound is not None or (
         claim is not None and claim.grace_period is not None

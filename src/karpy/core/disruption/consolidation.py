@@ -1,4 +1,4 @@
-"""Nodes in use that go to save money: which may, what replaces them, and whether that pays."""
+"""Consolidation of nodes in use: which are eligible, what replaces them, what that saves."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -18,7 +18,7 @@ from karpy.core.disruption.candidates import (
     subjects_of,
 )
 from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.method import DisruptionMethod, Validation, still_there
+from karpy.core.disruption.method import DisruptionMethod, Validation, existing_nodes
 from karpy.core.lifecycle.changes import Count
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE
 from karpy.core.scheduling.whatif import Relocation
@@ -35,12 +35,12 @@ from karpy.model.verdicts import Launch, NodeReason, NodeRefusal
 REASON: Final = DisruptionReason.UNDERUTILIZED
 SINGLE_NODE: Final = "single-node-consolidation"
 SINGLE: Final = "single"
-"""What metrics call it."""
+"""The label `consolidation_type` of metrics."""
 SPOT_TYPES_MIN: Final = 15
-"""A single spot node is replaced by a spot node only if so many cheaper types could be that."""
+"""Cheaper spot types that must be available before a spot node is replaced by a spot node."""
 _SPOT_ONLY: Final[Requirements] = {CAPACITY_TYPE: one_of(CAPACITY_TYPE, SPOT)}
 _ON_DEMAND_ONLY: Final[Requirements] = {CAPACITY_TYPE: one_of(CAPACITY_TYPE, ON_DEMAND)}
-_PASSING: Final = frozenset(
+_TEMPORARY: Final = frozenset(
     {
         NodeReason.BUDGET_SPENT,
         NodeReason.NOMINATED,
@@ -49,14 +49,14 @@ _PASSING: Final = frozenset(
         NodeReason.SCALING_OUT,
     }
 )
-"""Reasons that end soon, although nothing else about the cluster changes."""
+"""Reasons that end by themselves, while the rest of the cluster stays the same."""
 BALANCE_K: Final = 2
-"""How much more of the pods a move may disrupt than it saves of the price."""
+"""A move may disrupt at most this many times the share of the pods that it saves of the price."""
 BALANCE_THRESHOLD: Final = Fraction(1, BALANCE_K)
 
 
 class Eligible(Struct, frozen=True, gc=False):
-    """Nodes in use that may be consolidated, and a refusal for every other one."""
+    """Nodes in use that may be consolidated, and a refusal for every other node."""
 
     candidates: tuple[Candidate, ...] = ()
     refusals: tuple[NodeRefusal, ...] = ()
@@ -64,26 +64,26 @@ class Eligible(Struct, frozen=True, gc=False):
 
 
 class Move(Struct, frozen=True, gc=False):
-    """What becomes of some candidates together: a command, or why there is none."""
+    """The result of consolidating some candidates together: a command, or why there is none."""
 
     command: Command | None = None
     why: NodeReason | None = None
     detail: str = ""
     pods: tuple[str, ...] = ()
-    """Pods that find no place."""
+    """Pods without another place."""
     replacement: int | None = None
-    """What the cheapest replacement costs that was found, in micro-dollars per hour."""
+    """The price of the cheapest replacement found, in micro-dollars per hour."""
     saving: int | None = None
-    """What a replacement for that, or a deletion, saves; at most 0 is no saving."""
+    """What that replacement, or the deletion, saves; 0 or less is no saving."""
     score: Fraction | None = None
     counts: tuple[Count, ...] = ()
-    """What metrics count once the move was weighed."""
+    """The metrics of the move and its score."""
 
 
 def find_eligible(
     evaluation: Evaluation, method: str, nodes: Iterable[Node] | None = None
 ) -> Eligible:
-    """Sort nodes, by default all, into those in use that may be consolidated and all others."""
+    """Find the nodes in use, among all nodes by default, that may be consolidated."""
     found = find_candidates(evaluation, nodes=nodes)
     eligible, refusals = [], [*found.refusals]
     for each in found.candidates:
@@ -96,7 +96,7 @@ def find_eligible(
 
 
 def _why_not(candidate: Candidate, evaluation: Evaluation, method: str) -> NodeRefusal | None:
-    """Say why a candidate takes no part in consolidation; None if it does."""
+    """Say why a candidate is not eligible for consolidation; None if it is."""
     pool, labels = candidate.pool, candidate.node.labels
     if pool.is_static:
         return refuse(candidate, NodeReason.POOL_STATIC, method)
@@ -113,32 +113,32 @@ def _why_not(candidate: Candidate, evaluation: Evaluation, method: str) -> NodeR
     if pool.policy.consolidation is ConsolidationPolicy.WHEN_EMPTY:
         return refuse(candidate, NodeReason.WHEN_EMPTY_ONLY, method)
     if not candidate.claim.conditions.is_true(CONSOLIDATABLE):
-        until = evaluation.quiet_at(candidate.node)
+        until = evaluation.consolidatable_at(candidate.node)
         return refuse(candidate, NodeReason.NOT_QUIET, method, until=until)
     return _why_not_now(candidate, evaluation, method)
 
 
 def _why_not_now(candidate: Candidate, evaluation: Evaluation, method: str) -> NodeRefusal | None:
-    """Say why the pods of a candidate should not move at this moment; None if they may."""
+    """Say why the pods of a candidate should not move now; None if they may."""
     if evaluation.is_scaling_out:
         return refuse(candidate, NodeReason.SCALING_OUT, method)
-    replaced = evaluation.in_rollout(candidate.pods)
+    replaced = evaluation.first_in_rollout(candidate.pods)
     if replaced is None:
         return None
     return refuse(candidate, NodeReason.ROLLOUT, method, replaced.key, pods=(replaced.key,))
 
 
 def is_settled(move: Move, refusals: Iterable[NodeRefusal]) -> bool:
-    """Say whether nothing was found, and nothing will be until the cluster changes."""
-    return move.command is None and not any(each.why in _PASSING for each in refusals)
+    """Say whether a method finds no command now, nor until the cluster changes."""
+    return move.command is None and not any(each.why in _TEMPORARY for each in refusals)
 
 
 def examine(candidate: Candidate, evaluation: Evaluation) -> Move:
     """
-    Say in depth what becomes of one candidate, for `karpy explain`.
+    Return the move of one candidate in more detail, for `karpy explain`.
 
-    Where no cheaper node takes its pods, places are sought once more at any price: the answer then
-    names every pod that finds none, or says what the best replacement would cost.
+    If no cheaper node has room for its pods, places are searched again at any price: the move then
+    names every pod without a place, or the price of the best replacement.
     """
     consolidation = Consolidation(evaluation, SINGLE_NODE, SINGLE)
     move = consolidation.move([candidate])
@@ -159,7 +159,7 @@ def examine(candidate: Candidate, evaluation: Evaluation) -> Move:
 
 
 class Consolidation:
-    """Finds moves on one snapshot."""
+    """Searches for moves on one snapshot."""
 
     def __init__(self, evaluation: Evaluation, method: str, consolidation_type: str) -> None:
         self._evaluation = evaluation
@@ -168,11 +168,11 @@ class Consolidation:
         self.balance = Balance(evaluation)
 
     def move(self, candidates: Sequence[Candidate]) -> Move:
-        """Delete candidates together, or replace them by one node that is cheaper."""
+        """Delete candidates together, or replace them by one cheaper node."""
         price = sum(each.price for each in candidates)
         found = self.relocate(candidates, price)
         if any(each.is_min_values_relaxed for each in found.launches):
-            # The variety that is left at this price is no measure of what minValues ask for.
+            # Search at any price: few types below the price are no reason to relax minValues.
             found = self.relocate(candidates)
         if found.is_out_of_time:
             return Move(why=NodeReason.OUT_OF_TIME)
@@ -192,9 +192,9 @@ class Consolidation:
         stops_early: bool = True,
     ) -> Relocation:
         """
-        Ask where the pods of candidates go: to other nodes, and to one new node at most.
+        Find places for the pods of candidates: on other nodes, and on one new node at most.
 
-        With `stops_early` False all pods are placed, on any number of new nodes.
+        With `stops_early` False, all pods are placed, on any number of new nodes.
         """
         gone = {each.name for each in candidates}
         return self._evaluation.what_if.ask(
@@ -220,14 +220,14 @@ class Consolidation:
         if cheaper is not None and allows_both:
             cheaper = self._of_one_capacity_type(cheaper, price)
         if cheaper is None:
-            return _kept(NodeReason.NOT_CHEAPER, launch, price)
+            return _refused_move(NodeReason.NOT_CHEAPER, launch, price)
         return self._approved(candidates, found, cheaper)
 
     def _of_one_capacity_type(self, launch: Launch, price: int) -> Launch | None:
-        """Have a launch that may be spot or on-demand be one of them, so that its price is sure."""
-        # The comparison was with spot prices; a launch on demand might cost more.
+        """Restrict a launch to spot, or else to on-demand, so that its price is certain."""
+        # Prices were compared as spot; an on-demand launch might cost more than the candidates.
         # Differs: a replacement that may be spot or on-demand while no spot capacity is on sale:
-        # Karpenter launches spot and fails; Karpy launches on-demand if that is cheaper, too.
+        # Karpenter launches spot and fails; Karpy launches on-demand if that is also cheaper.
         prices = self._evaluation.prices
         spot = prices.cheaper(launch, price, merge(launch.requirements, _SPOT_ONLY))
         return spot or prices.cheaper(launch, price, merge(launch.requirements, _ON_DEMAND_ONLY))
@@ -237,21 +237,21 @@ class Consolidation:
     ) -> Move:
         evaluation = self._evaluation
         if not evaluation.snapshot.settings.spot_to_spot_consolidation:
-            return _kept(NodeReason.SPOT_TO_SPOT_DISABLED, launch, price)
+            return _refused_move(NodeReason.SPOT_TO_SPOT_DISABLED, launch, price)
         requirements = merge(launch.requirements, _SPOT_ONLY)
         cheaper = evaluation.prices.cheaper(launch, price, requirements)
         if cheaper is None:
-            return _kept(NodeReason.NOT_CHEAPER, launch, price)
+            return _refused_move(NodeReason.NOT_CHEAPER, launch, price)
         if len(candidates) == 1:
             if len(cheaper.options) < SPOT_TYPES_MIN:
                 detail = str(len(cheaper.options))
-                return _kept(NodeReason.SPOT_TO_SPOT_TYPES, cheaper, price, detail)
-            # Of more types a cheaper one would soon be found, and the node be replaced again.
+                return _refused_move(NodeReason.SPOT_TO_SPOT_TYPES, cheaper, price, detail)
+            # With more types the node might be launched as a dear one, and soon be replaced again.
             cheaper = self._cheapest_spot(cheaper)
         return self._approved(candidates, found, cheaper)
 
     def _cheapest_spot(self, launch: Launch) -> Launch:
-        """Keep the cheapest types, as many as spot to spot asks for, or minValues."""
+        """Keep the cheapest types: `SPOT_TYPES_MIN`, or as many as minValues need."""
         prices, most = self._evaluation.prices, SPOT_TYPES_MIN
         while prices.lacks_variety(launch, launch.options[:most]) and most < len(launch.options):
             most += 1
@@ -275,13 +275,13 @@ class Consolidation:
         )
         return self._weighed(Move(command, saving=command.savings), candidates)
 
-    def would_pay(self, candidate: Candidate) -> Move | None:
-        """Say why not even the deletion of a candidate would save enough; None if it would."""
+    def why_unprofitable(self, candidate: Candidate) -> Move | None:
+        """Return the refused move of a candidate whose mere deletion saves too little, or None."""
         weighed = self._weighed(Move(saving=candidate.price), [candidate])
         return None if weighed.why is None else weighed
 
     def _weighed(self, move: Move, candidates: Sequence[Candidate]) -> Move:
-        """Have a move approved by the Balanced NodePools of its candidates."""
+        """Score a move in the Balanced NodePools of its candidates; approve or refuse it."""
         assert move.saving is not None
         scores = self.balance.scores(candidates, move.saving)
         score = min(scores.values(), default=None)
@@ -296,7 +296,7 @@ class Consolidation:
         )
 
     def _below_same_type(self, candidates: Sequence[Candidate], launch: Launch) -> Launch | None:
-        """Keep types that cost less than the cheapest candidate of a type the replacement has."""
+        """Keep types cheaper than the cheapest candidate whose type is among the replacement's."""
         types = {each.instance_type for each in launch.options}
         same = [each.price for each in candidates if each.node.labels.get(INSTANCE_TYPE) in types]
         return launch if not same else self._evaluation.prices.cheaper(launch, min(same))
@@ -311,8 +311,8 @@ def _why_no_place(found: Relocation) -> Move | None:
     return None
 
 
-def _kept(why: NodeReason, launch: Launch, price: int, detail: str = "") -> Move:
-    """Return why a replacement is not launched, with what it would cost."""
+def _refused_move(why: NodeReason, launch: Launch, price: int, detail: str = "") -> Move:
+    """Return a move whose replacement is not launched, with its price."""
     return Move(why=why, detail=detail, replacement=launch.price, saving=price - launch.price)
 
 
@@ -327,7 +327,7 @@ def options_of(launches: Iterable[Launch]) -> frozenset[str]:
 
 
 class Balance:
-    """Scores moves by what each NodePool costs, and what moving all of its pods would."""
+    """Scores moves by the price of each NodePool and the cost of moving all its pods."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
@@ -346,13 +346,13 @@ class Balance:
         return scores
 
     def is_approved(self, score: Fraction) -> bool:
-        """Say whether a score is high enough."""
+        """Say whether a score reaches the threshold."""
         return score >= BALANCE_THRESHOLD
 
     def counts(
         self, candidates: Sequence[Candidate], scores: Mapping[str, Fraction]
     ) -> Iterator[Count]:
-        """Count a move for each of its NodePools; with its score where that is balanced."""
+        """Yield the metrics of a move for each of its NodePools; scores for Balanced ones."""
         for pool in _pools_of(candidates):
             score = scores.get(pool)
             is_approved = score is None or self.is_approved(score)
@@ -366,7 +366,7 @@ class Balance:
                 yield Count("consolidation_score", labels, float(score))
 
     def notices(self, command: Command, candidates: Sequence[Candidate]) -> Iterator[Notice]:
-        """Return the events on an approved move: on a single node, or on NodePools."""
+        """Yield the events of an approved move: on a single node, or else on NodePools."""
         for pool, score in self.scores(candidates, command.savings).items():
             note = self._note(pool, score, candidates, command.savings)
             for subject in self._subjects(pool, candidates):
@@ -395,11 +395,11 @@ class Balance:
         return policy.consolidation is ConsolidationPolicy.BALANCED
 
     def _total(self, pool: str) -> tuple[int, int]:
-        """Return what all nodes of a pool cost, and what moving all their pods would."""
+        """Return the price of all nodes of a pool, and the cost of moving all their pods."""
         if pool not in self._totals:
             evaluation = self._evaluation
             nodes = [each for each in evaluation.snapshot.nodes if each.pool == pool and each.claim]
-            cost = sum(evaluation.movers(node)[1] for node in nodes)
+            cost = sum(evaluation.reschedulable_on(node)[1] for node in nodes)
             self._totals[pool] = evaluation.prices.total(nodes), cost
         return self._totals[pool]
 
@@ -409,25 +409,25 @@ def _pools_of(candidates: Sequence[Candidate]) -> list[str]:
 
 
 def _share(own: Sequence[Candidate], candidates: Sequence[Candidate]) -> Fraction:
-    """Return which share of the price of candidates is that of some of them."""
+    """Return the share of `own` in the price of all candidates."""
     price = sum(each.price for each in candidates)
     return Fraction(sum(each.price for each in own), price) if price else Fraction(0)
 
 
 def _score(savings: Fraction, cost: int, total_price: int, total_cost: int) -> Fraction:
-    """Divide the share of the price that is saved by the share of the cost of moving all pods."""
+    """Divide the saved share of the pool's price by the share of its pods that move, by cost."""
     if savings <= 0 or not total_price or not total_cost:
         return Fraction(0)
     return (savings / total_price) / Fraction(cost, total_cost)
 
 
-def proposed_move(
+def move_notices(
     move: Move,
     candidates: Sequence[Candidate],
     consolidation: Consolidation,
     evaluation: Evaluation,
 ) -> Iterator[Notice]:
-    """Return the events on a move that was found."""
+    """Yield the events of a move."""
     if move.command is not None:
         yield from candidate_notices(move.command, evaluation)
         yield from consolidation.balance.notices(move.command, candidates)
@@ -437,12 +437,12 @@ def validate_move(
     method: DisruptionMethod, command: Command, evaluation: Evaluation, *, may_shrink: bool
 ) -> Validation:
     """
-    Say what of a consolidation still holds.
+    Validate a consolidation command.
 
-    A command is kept if all of its nodes may still go and their pods still find places in the same
-    way. With fewer nodes it is decided again for these, if it may shrink.
+    A command is kept if all its nodes may still be disrupted and their pods still have places in
+    the same way. If only some nodes may, and `may_shrink`, the move is computed again for these.
     """
-    nodes, gone = still_there(command, evaluation)
+    nodes, gone = existing_nodes(command, evaluation)
     eligible = find_eligible(evaluation, method.name, nodes)
     valid = {each.claim.name: each for each in eligible.candidates}
     in_order = [valid[each.claim] for each in command.nodes if each.claim in valid]
@@ -450,7 +450,7 @@ def validate_move(
     refusals = (*gone, *eligible.refusals, *spent)
     consolidation = Consolidation(evaluation, method.name, method.consolidation_type)
     if len(chosen) == len(command.nodes):
-        # Differs: validation of a consolidation command: Karpenter asks for places at any price,
+        # Differs: validation of a consolidation command: Karpenter searches places at any price,
         # and may carry out a command whose replacement is no longer cheaper; Karpy compares prices
         # again.
         found = consolidation.relocate(chosen, sum(each.price for each in chosen))
@@ -458,24 +458,27 @@ def validate_move(
         if why is None:
             kept = tuple(as_command_node(each) for each in chosen)
             return Validation(replace(command, nodes=kept, nominated=found.nodes))
-        refusals = (*refusals, *_changed(chosen, command, why))
+        refusals = (*refusals, *_changed_refusals(chosen, command, why))
         return _rejected(command, refusals, "scheduling", evaluation)
     if chosen and may_shrink:
-        # Differs: a multi-node command of which one node has changed before validation: Karpenter
-        # abandons the command; Karpy decides again about the nodes that are left, because they may
-        # still go.
+        # Differs: a multi-node command with a node that has changed before validation: Karpenter
+        # abandons the command; Karpy computes the move again for the other nodes, because they can
+        # still be disrupted.
         move = consolidation.move(chosen)
         if move.command is not None:
             again = replace(
                 move.command, id=command.id, proposed=command.proposed, stage=command.stage
             )
             return Validation(again, refusals)
-        refusals = (*refusals, *_changed(chosen, command, f"without the others {_reason(move)}"))
+        refusals = (
+            *refusals,
+            *_changed_refusals(chosen, command, f"without the others {_reason_text(move)}"),
+        )
     return _rejected(command, refusals, "budget" if is_constrained(spent) else "churn", evaluation)
 
 
 def out_of_time(command: Command, evaluation: Evaluation) -> Validation:
-    """Give a command up for which time was not enough."""
+    """Abandon a command whose validation ran out of time."""
     refusals = tuple(
         NodeRefusal(NodeReason.OUT_OF_TIME, each.node, method=command.method)
         for each in command.nodes
@@ -485,7 +488,7 @@ def out_of_time(command: Command, evaluation: Evaluation) -> Validation:
 
 
 def _why_changed(command: Command, found: Relocation) -> str | None:
-    """Say how the places of the pods differ from what the command was decided for."""
+    """Say how the places of the pods differ from those of the command; None if they do not."""
     if found.homeless:
         return found.homeless[0]
     expected = len(command.replacements)
@@ -498,12 +501,14 @@ def _why_changed(command: Command, found: Relocation) -> str | None:
     return None
 
 
-def _reason(move: Move) -> str:
+def _reason_text(move: Move) -> str:
     assert move.why is not None
     return move.why.value
 
 
-def _changed(candidates: Sequence[Candidate], command: Command, why: str) -> list[NodeRefusal]:
+def _changed_refusals(
+    candidates: Sequence[Candidate], command: Command, why: str
+) -> list[NodeRefusal]:
     return [NodeRefusal(NodeReason.CHANGED, each.name, why, command.method) for each in candidates]
 
 

@@ -1,8 +1,8 @@
 """
-What the disruption of pods costs, in points, and nodes and their replacements, in money.
+The cost of moving pods, in points, and the prices of nodes and replacements, in money.
 
-Points are exact integers: a pod that nothing is known about costs `POD`. Orders then depend on
-nothing else.
+Points are exact integers, so that the order of nodes never depends on rounding; an ordinary pod
+costs `POD`.
 """
 
 import re
@@ -27,7 +27,7 @@ from karpy.model.requirements import Requirements, merge, one_of, why_incompatib
 from karpy.model.verdicts import Launch, LaunchOption
 
 POD: Final = 2**27
-"""What an ordinary pod costs, and a node on top of its pods."""
+"""The cost of an ordinary pod, and of a node in addition to its pods."""
 _PER_PRIORITY: Final = 4
 _MOST: Final = 10 * POD
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
@@ -35,40 +35,40 @@ _INT32: Final = range(-(2**31), 2**31)
 
 
 class Costs:
-    """What it costs to move pods; pods that say the same of their disruption are looked at once."""
+    """The cost of moving pods, computed once for pods with equal disruption fields."""
 
     def __init__(self, *, reads_deletion_cost: bool = True) -> None:
-        """Take whether `pod-deletion-cost` is what a user asks for; not where Karpy writes it."""
+        """Take whether `pod-deletion-cost` counts: not if Karpy writes this annotation itself."""
         self._reads_deletion_cost = reads_deletion_cost
         self._known: dict[int, tuple[PodDisruption, int]] = {}
 
     def of(self, pod: Pod) -> int:
-        """Return what it costs to move a pod: more by annotation and by priority, within bounds."""
-        said = pod.disruption
-        known = self._known.get(id(said))
+        """Return the cost of moving a pod, from its annotation and its priority, within bounds."""
+        disruption = pod.disruption
+        known = self._known.get(id(disruption))
         if known is None:
-            # The value is kept beside its identity, so that no other value can have it.
-            known = self._known[id(said)] = said, self._cost(said)
+            # Keep the value beside its id, so that no other value gets the same id.
+            known = self._known[id(disruption)] = disruption, self._cost(disruption)
         return known[1]
 
     def of_moving(self, pods: Iterable[Pod]) -> int:
-        """Return what it costs to move the pods of a node, which itself counts as one."""
+        """Return the cost of moving the pods of a node; the node itself counts as one pod."""
         return POD + sum(max(0, self.of(each)) for each in pods)
 
     def of_disruption(self, pods: Iterable[Pod], claim: ClaimRecord, now: datetime) -> Fraction:
-        """Return what it costs to disrupt all pods of a node, less the nearer its end is anyway."""
+        """Return the cost of all pods of a node, times its remaining share of expireAfter."""
         return sum(self.of(each) for each in pods) * lifetime_remaining(claim, now)
 
-    def _cost(self, said: PodDisruption) -> int:
-        text = said.disruption_cost
+    def _cost(self, disruption: PodDisruption) -> int:
+        text = disruption.disruption_cost
         if text is None and self._reads_deletion_cost:
-            text = said.deletion_cost
-        cost = POD + read_cost(text) + _PER_PRIORITY * said.priority
+            text = disruption.deletion_cost
+        cost = POD + read_cost(text) + _PER_PRIORITY * disruption.priority
         return max(-_MOST, min(cost, _MOST))
 
 
 def lifetime_remaining(claim: ClaimRecord, now: datetime) -> Fraction:
-    """Return which share of its life a node still has before it, from 0 to 1."""
+    """Return the share of its expireAfter that a node still has left, from 0 to 1."""
     if claim.expire_after is None or claim.meta.created is None:
         return Fraction(1)
     if not claim.expire_after:
@@ -79,7 +79,7 @@ def lifetime_remaining(claim: ClaimRecord, now: datetime) -> Fraction:
 
 
 def read_cost(text: str | None) -> int:
-    """Return the cost that an annotation says, an `int32`; anything else is zero."""
+    """Return the cost in an annotation, an `int32`; any other text counts as 0."""
     if text is None or not _INTEGER.fullmatch(text):
         return 0
     number = int(text)
@@ -91,7 +91,7 @@ def _micros(span: timedelta) -> int:
 
 
 class Prices:
-    """The prices of a catalog, found by type."""
+    """The prices of nodes and launches in a catalog."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -99,11 +99,11 @@ class Prices:
         self._known: dict[tuple[str, ...], int] = {}
 
     def type_of(self, node: Node) -> InstanceType | None:
-        """Return the instance type of a node; None if its NodePool cannot have it."""
+        """Return the instance type of a node; None if its NodePool cannot launch that type."""
         return self._types_of(node.pool).get(node.labels.get(INSTANCE_TYPE, ""))
 
     def of(self, node: Node) -> int:
-        """Return micro-dollars per hour of a node; 0 if that is not known."""
+        """Return the price of a node in micro-dollars per hour; 0 if it is not known."""
         labels = node.labels
         place = (labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, ""))
         key = (node.pool, labels.get(INSTANCE_TYPE, ""), *place)
@@ -120,10 +120,10 @@ class Prices:
         self, launch: Launch, price: int, requirements: Requirements | None = None
     ) -> Launch | None:
         """
-        Keep of a launch the types that cost less than a price wherever they are launched.
+        Keep the types of a launch that cost less than `price` in every zone where they may launch.
 
-        `requirements` take the place of those of the launch. Returns None if no type is left, or
-        too few kinds of them for minValues.
+        `requirements` replace those of the launch. Returns None if no type is left, or if the types
+        left do not satisfy minValues.
         """
         wanted = launch.requirements if requirements is None else requirements
         options = []
@@ -137,7 +137,7 @@ class Prices:
         return kept if options and not self.lacks_variety(kept, options) else None
 
     def least_worst(self, launch: Launch) -> int | None:
-        """Return the lowest price that some type of a launch costs wherever it is launched."""
+        """Return the lowest price, over all types of a launch, of a type in its dearest zone."""
         types = self._types_of(launch.pool)
         worst = (
             self._worst(types[each.instance_type], launch.requirements) for each in launch.options
@@ -145,15 +145,17 @@ class Prices:
         return min((price for price in worst if price is not None), default=None)
 
     def lacks_variety(self, launch: Launch, options: Sequence[LaunchOption]) -> bool:
-        """Say whether options offer fewer values of a label than minValues of a launch ask for."""
+        """Say whether options have fewer values of a label than minValues of a launch demand."""
         types = self._types_of(launch.pool)
         for key, wanted in launch.requirements.items():
             if wanted.min_values is None:
                 continue
             values: set[str] = set()
             for option in options:
-                said = types[option.instance_type].requirements.get(key)
-                values.update(each for each in (said.values if said else ()) if each in wanted)
+                offered = types[option.instance_type].requirements.get(key)
+                values.update(
+                    each for each in (offered.values if offered else ()) if each in wanted
+                )
             if len(values) < wanted.min_values:
                 return True
         return False
@@ -173,7 +175,7 @@ class Prices:
         return types
 
     def _worst(self, type_: InstanceType, requirements: Requirements) -> int | None:
-        """Return the highest price of the capacity type that would be launched, if any can be."""
+        """Return the highest price of the capacity type to be launched; None if none is on sale."""
         allowed = requirements.get(CAPACITY_TYPE)
         for capacity_type in LAUNCH_ORDER:
             if allowed is None or capacity_type in allowed:

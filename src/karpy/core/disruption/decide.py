@@ -1,4 +1,4 @@
-"""Answers to questions about nodes: what to disrupt, what still holds, and why not the rest."""
+"""Verdicts on nodes: commands to disrupt them, validations of commands, refusals."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -39,50 +39,50 @@ METHODS: Final[tuple[DisruptionMethod, ...]] = (
     MultiNodeConsolidation(),
     SingleNodeConsolidation(),
 )
-"""In the order in which they are asked: the first with a command ends a pass."""
+"""In the order of a pass, which ends at the first method with a command."""
 _BY_NAME: Final = {each.name: each for each in METHODS}
 _PUT_OFF: Final = frozenset({NodeReason.NOT_CONSIDERED, NodeReason.OUT_OF_TIME})
 LEGACY_REPAIR: Final = "legacy-repair"
 
 
 class Pass:
-    """One go through the methods, on one snapshot, until one of them has a command."""
+    """One pass over the methods on one snapshot, until a method has a command."""
 
     def __init__(self, question: DisruptionQuestion, previous: "Pass | None" = None) -> None:
-        """Take a question; what the previous pass derived from equal parts is kept."""
+        """Take a question; reuse what the previous pass derived from unchanged objects."""
         self.question = question
         # Differs: the cost of moving the pods of a node after its NodeClaim has changed: Karpenter
-        # loses it until the Node changes, so that moves in Balanced NodePools get a wrong score;
-        # Karpy derives all costs from the snapshot.
+        # loses this cost until the Node changes, so that moves in Balanced NodePools get a wrong
+        # score; Karpy derives all costs from the snapshot.
         before: Evaluation | None = None if previous is None else previous.evaluation
         self.evaluation: Evaluation = Evaluation(question.snapshot, before, question.put_off)
         self._proposals: dict[str, Proposal] = {}
-        self._late: set[str] = set()
-        """Names of nodes that some method had no time for."""
+        self._out_of_time: set[str] = set()
+        """Names of nodes that a method had no time for."""
         self.is_complete = True
         """Whether no method ran out of time."""
 
     def methods(self) -> Iterator[DisruptionMethod]:
-        """Give the methods to ask, one after the other, until one has a command."""
+        """Yield the methods to ask, in order, until one has a command."""
         for method in METHODS:
-            if method.name not in self._unasked:
+            if method.name not in self._skipped:
                 yield method
-                # One that failed has no proposal, and keeps no other from its turn.
+                # A method that raised an error has no proposal; the next methods are still asked.
                 proposal = self._proposals.get(method.name)
                 if proposal is not None and proposal.commands:
                     return
 
     def propose(self, method: DisruptionMethod, keep_going: KeepGoing | None = None) -> Proposal:
         """
-        Ask one method; events on refusals that others have given before are left out.
+        Ask one method; leave out refusals and events that an earlier method gave.
 
-        When `keep_going` says False the method ends with what it has.
+        When `keep_going` returns False, the method ends with what it has found.
         """
         known = {_key(each) for some in self._proposals.values() for each in some.refusals}
         self.evaluation.begin(keep_going)
         try:
             made = method.propose(self.evaluation)
-            self._note_late(made)
+            self._note_out_of_time(made)
         except OutOfTime:
             made, self.is_complete = Proposal(refusals=_all_out_of_time(method, self)), False
         self.is_complete = self.is_complete and not self.evaluation.was_cut
@@ -92,16 +92,17 @@ class Pass:
         return replace(made, refusals=tuple(news), notices=notices)
 
     def put_off(self) -> frozenset[str]:
-        """Return the names of the nodes that come first in the next pass."""
+        """Return the names of the nodes that the next pass considers first."""
         if self.is_complete:
             return self.question.put_off if self.verdict().commands else frozenset()
-        # Those that had their turn since wait until all others have had theirs.
-        return frozenset(self.question.put_off & self._late or self._late)
+        # Of the nodes postponed before, keep those that are still not considered; only when there
+        # are none, take those that this pass had no time for.
+        return frozenset(self.question.put_off & self._out_of_time or self._out_of_time)
 
     def settled(self) -> frozenset[str]:
         """Return the methods that find nothing until the cluster changes, or `settled_until`."""
         if any(each.why is NodeReason.SCALING_OUT for each in self._refusals()):
-            # It ends soon even if nothing changes: a pod that finds no place holds nothing up.
+            # A scale-out ends soon even if nothing changes: its time is limited.
             return self.question.settled
         if not self.is_complete:
             return self.question.settled
@@ -109,14 +110,14 @@ class Pass:
         return self.question.settled | found
 
     def settled_until(self) -> datetime | None:
-        """Return when the first refusal ends by itself; None if none does."""
+        """Return when the first refusal ends by itself; None if no refusal does."""
         now = self.question.snapshot.now
         ends = (each.until for each in self._refusals())
         return min((each for each in ends if each is not None and each > now), default=None)
 
     def considered(self) -> frozenset[str]:
-        """Return the names of the nodes that all methods have had their say about."""
-        unasked = {each.name for each in METHODS} - self._unasked - self._proposals.keys()
+        """Return the names of the nodes that all methods have decided on."""
+        unasked = {each.name for each in METHODS} - self._skipped - self._proposals.keys()
         chosen = {node.node for node in self.verdict().nodes}
         if unasked:
             return frozenset(chosen)
@@ -124,19 +125,20 @@ class Pass:
         return frozenset({each.name for each in self.question.snapshot.nodes} - put_off | chosen)
 
     @property
-    def _unasked(self) -> frozenset[str]:
+    def _skipped(self) -> frozenset[str]:
         return self.question.settled | self.question.passed_over
 
-    def _note_late(self, made: Proposal) -> None:
+    def _note_out_of_time(self, made: Proposal) -> None:
         late = [each.node for each in made.refusals if each.why is NodeReason.OUT_OF_TIME]
-        # Where no question was answered at all, the first one had all the time there is.
-        self._late.update(late if self.evaluation.answered.difference(late) else late[1:])
+        # If no question was answered at all, the first node used up all the time by itself; it
+        # must not come first again.
+        self._out_of_time.update(late if self.evaluation.answered.difference(late) else late[1:])
 
     def _refusals(self) -> Iterator[NodeRefusal]:
         return (each for made in self._proposals.values() for each in made.refusals)
 
     def verdict(self) -> DisruptionVerdict:
-        """Return what the methods asked so far come to."""
+        """Return the commands and refusals of the methods asked so far."""
         refusals: dict[tuple[object, ...], NodeRefusal] = {}
         name, commands = "", tuple[Command, ...]()
         for method, made in self._proposals.items():
@@ -157,7 +159,7 @@ def _all_out_of_time(method: DisruptionMethod, made: Pass) -> tuple[NodeRefusal,
 
 
 def decide_nodes(question: NodeQuestion) -> DisruptionVerdict:
-    """Answer a question about nodes; equal questions have equal verdicts, always."""
+    """Decide a question about nodes; equal questions always have equal verdicts."""
     match question:
         case DisruptionQuestion():
             return decide_disruption(question)
@@ -187,7 +189,7 @@ def validate(
     previous: Pass | None = None,
     keep_going: KeepGoing | None = None,
 ) -> Validation:
-    """Say what of a command still holds; if time is not enough for that, it is given up."""
+    """Validate a proposed command; a command is abandoned if time runs out."""
     command = question.command
     before = None if previous is None else previous.evaluation
     evaluation = Evaluation(question.snapshot, before)
@@ -203,7 +205,7 @@ def validate(
 def verdict_of_validation(
     question: ValidationQuestion, validation: Validation
 ) -> DisruptionVerdict:
-    """Return a validation as recordings keep it."""
+    """Return a validation in the form that the journal records."""
     kept = validation.command
     commands = () if kept is None else (kept,)
     refusals, is_complete = validation.refusals, validation.is_complete
@@ -211,7 +213,7 @@ def verdict_of_validation(
 
 
 def repair_at_once(question: LegacyRepairQuestion) -> LegacyRepair:
-    """Delete the NodeClaim of a broken node, or say why not: Karpenter's way before v1.15."""
+    """Delete the NodeClaim of a broken node, or say why not, as Karpenter did before v1.15."""
     snapshot = question.snapshot
     broken = next((each for each in snapshot.nodes if each.claim == question.claim), None)
     if broken is None or broken.claim_record is None or broken.node_record is None:
@@ -227,7 +229,7 @@ def repair_at_once(question: LegacyRepairQuestion) -> LegacyRepair:
 def verdict_of_legacy_repair(
     question: LegacyRepairQuestion, repaired: LegacyRepair
 ) -> DisruptionVerdict:
-    """Return whether a broken node is deleted, and why not if it stays."""
+    """Return a repair as a verdict: a command that deletes the broken node, or a refusal."""
     refusals = () if repaired.refusal is None else (repaired.refusal,)
     broken = next((each for each in question.snapshot.nodes if each.claim == question.claim), None)
     if not repaired.changes.deletes_claim or broken is None:
@@ -240,12 +242,12 @@ def verdict_of_legacy_repair(
 def is_news(
     question: NodeQuestion, verdict: DisruptionVerdict, before: DisruptionVerdict | None
 ) -> bool:
-    """Say whether a verdict is worth recording after another: it does something, or has changed."""
+    """Say whether to record a verdict after the one before: it has commands, or has changed."""
     if isinstance(question, ValidationQuestion | ConfirmationQuestion) or verdict.commands:
         return True
     known = {} if before is None else {_key(each): each.method for each in before.refusals}
     refused = {_key(each) for each in verdict.refusals}
-    # Methods that are passed over would refuse the same nodes again.
+    # Settled methods were not asked; they would refuse the same nodes again.
     settled = question.settled if isinstance(question, DisruptionQuestion) else frozenset[str]()
     ended = (key not in refused and method not in settled for key, method in known.items())
     return bool(refused - known.keys()) or any(ended)

@@ -1,4 +1,4 @@
-"""Deletion costs of pods: a ReplicaSet that scales in deletes those first whose nodes go next."""
+"""Deletion costs of pods: a scale-in first deletes pods on nodes that are disrupted next."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
@@ -24,27 +24,27 @@ from karpy.model.verdicts import NodeReason, NodeRefusal
 
 METHOD: Final = "deletion-cost"
 LEAST: Final = -(2**31)
-"""What pods cost whose node goes away."""
+"""The cost of pods on terminating nodes."""
 NODES_MAX: Final = 50
-"""Pods of so many nodes are written in one cycle, those of nodes that go away not counted."""
+"""Nodes whose pods are patched in one cycle; terminating nodes do not count."""
 _JOB: Final = ("batch/v1", "Job")
 _SCALED_IN: Final = frozenset({REPLICA_SET, _JOB, DAEMON_SET})
-"""Controllers whose pods do not keep a node from becoming empty by itself."""
+"""Controllers whose pods can leave a node by themselves: by a scale-in, by completion."""
 _SYSTEM: Final = "kube-system"
 _PODS_SHOWN_MAX: Final = 5
 
 
 class DeletionGroup(Enum):
-    """What becomes of a node, which decides what its pods cost."""
+    """What is going to happen to a node, on which the cost of its pods depends."""
 
-    TERMINATING = "it goes away"
-    DRIFTED = "it is drifted, and its budget lets it go next"
-    CONSOLIDATED = "it saves most for the pods that move, and its budget lets it go next"
-    KEPT = "it stays for now"
+    TERMINATING = "it is deleted, or a command disrupts it"
+    DRIFTED = "it is drifted, and its budget allows its disruption next"
+    CONSOLIDATED = "it saves most for the pods that move, and its budget allows its disruption next"
+    KEPT = "it is kept for now"
 
 
 class PodCost(Struct, frozen=True, gc=False):
-    """What a pod is to cost; None removes the annotation."""
+    """The cost to write on a pod; None removes the annotation."""
 
     name: str
     namespace: str
@@ -58,7 +58,7 @@ class PodCost(Struct, frozen=True, gc=False):
 
 
 class NodeCost(Struct, frozen=True, gc=False):
-    """What the pods of a node cost, and why."""
+    """The cost of the pods on a node, and why."""
 
     node: str
     pool: str
@@ -66,31 +66,31 @@ class NodeCost(Struct, frozen=True, gc=False):
     cost: int | None = None
     """None if no cost is written on the pods of the node."""
     refusal: NodeRefusal | None = None
-    """Why a node is kept."""
+    """Why the node is not disrupted next."""
     writes: tuple[PodCost, ...] = ()
-    """The pods whose annotation says something else yet."""
+    """The pods with another value in their annotation."""
     is_postponed: bool = False
-    """Whether the writes are left to a later cycle: there are too many in this one."""
+    """Whether the writes wait for a later cycle, because this one has `NODES_MAX` already."""
 
 
 class DeletionCosts(Struct, frozen=True, gc=False):
-    """What pods cost: nodes that go away first, then those that go next, then all others."""
+    """The costs of all pods: terminating nodes first, then nodes in their order, then the rest."""
 
     nodes: tuple[NodeCost, ...] = ()
 
     def writes(self) -> Iterator[PodCost]:
-        """Return the pods to write in this cycle."""
+        """Yield the pods to patch in this cycle."""
         for node in self.nodes:
             if not node.is_postponed:
                 yield from node.writes
 
     @property
     def postponed(self) -> int:
-        """How many nodes are left to a later cycle."""
+        """How many nodes wait for a later cycle."""
         return sum(each.is_postponed for each in self.nodes)
 
     def pending(self) -> Mapping[str, int]:
-        """Count by NodePool the nodes that have a pod with another cost than it should."""
+        """Count by NodePool the nodes with a pod whose annotation has to change."""
         counts: dict[str, int] = {}
         for node in self.nodes:
             counts[node.pool] = counts.get(node.pool, 0) + bool(node.writes)
@@ -98,8 +98,8 @@ class DeletionCosts(Struct, frozen=True, gc=False):
 
 
 def find_deletion_costs(snapshot: Snapshot) -> DeletionCosts:
-    """Say what the pods of each node of ours should cost."""
-    # A command that is only proposed has changed nothing: its nodes rank as they did before it.
+    """Return the cost of the pods on each node that this operator manages."""
+    # Rank the nodes of proposed commands, too: nothing has been written on them yet.
     evaluation = Evaluation(replace(snapshot, in_command=frozenset()))
     nodes = sorted(
         (each for each in snapshot.nodes if each.claim_record is not None and not each.is_foreign),
@@ -109,7 +109,7 @@ def find_deletion_costs(snapshot: Snapshot) -> DeletionCosts:
     others = [each for each in nodes if not _is_terminating(each)]
     ranked, refusals = _rank(others, evaluation)
     costs = [_cost(each, DeletionGroup.TERMINATING, LEAST, evaluation) for each in terminating]
-    # Up to -1: the costs of the others stay as they are when the first of them goes.
+    # Costs end at -1: when the first node is deleted, the costs of the others stay the same.
     for place, (node, group) in enumerate(ranked):
         costs.append(_cost(node, group, place - len(ranked), evaluation))
     for node in others:
@@ -119,11 +119,11 @@ def find_deletion_costs(snapshot: Snapshot) -> DeletionCosts:
     return DeletionCosts(tuple(_within_cycle(costs)))
 
 
-# Differs: a pod deletion cost that is not a negative number: Karpenter overwrites it, and deletes
-# it from pods of nodes that stay; Karpy leaves it as it is, because only a user can have written
-# it.
+# Differs: a pod deletion cost that is not a negative number: Karpenter overwrites the annotation,
+# and removes it from pods on nodes that are kept; Karpy leaves it alone, because only a user can
+# have written it.
 def is_managed(text: str | None) -> bool:
-    """Say whether a deletion cost is ours to write: there is none, or it is below zero."""
+    """Say whether Karpy may write a deletion cost: there is none yet, or it is negative."""
     return text is None or read_cost(text) < 0
 
 
@@ -132,15 +132,15 @@ def _is_terminating(node: Node) -> bool:
 
 
 def _savings_ratio(node: Node, evaluation: Evaluation) -> Fraction:
-    """Return the price of a node per cost of moving its pods, whether they may move or not."""
-    _, moving_cost = evaluation.movers(node)
+    """Return the price of a node divided by the cost of moving its pods."""
+    _, moving_cost = evaluation.reschedulable_on(node)
     return Fraction(evaluation.prices.of(node), moving_cost)
 
 
 def _rank(
     nodes: Iterable[Node], evaluation: Evaluation
 ) -> tuple[list[tuple[Node, DeletionGroup]], dict[str, NodeRefusal]]:
-    """Put the nodes that go next in their order, and refuse all others, by name."""
+    """Return the nodes to be disrupted next, in order, and refusals of all others by name."""
     found = find_candidates(evaluation, nodes=nodes)
     refusals = [*found.refusals]
     drifted, consolidated = list[Candidate](), list[Candidate]()
@@ -177,10 +177,10 @@ def _why_kept(
     return None
 
 
-# Differs: a static pod outside kube-system, for deletion costs: Karpenter takes its node for one
-# that a scale-in cannot empty; Karpy ignores the pod, because it ends with its node.
+# Differs: a static pod outside kube-system, for deletion costs: Karpenter assumes that no scale-in
+# can empty its node; Karpy ignores the pod, because it ends with its node.
 def _pins(pod: Pod) -> bool:
-    """Say whether a pod stays on its node whatever is scaled in."""
+    """Say whether a pod stays on its node whatever is scaled in: no controller ends it."""
     if pod.namespace == _SYSTEM or not pod.is_reschedulable:
         return False
     controller = next((each for each in pod.owners if each.is_controller), None)
@@ -198,13 +198,13 @@ def _cost(node: Node, group: DeletionGroup, cost: int | None, evaluation: Evalua
 
 
 def _is_written(pod: Pod) -> bool:
-    """Say whether a pod is of a ReplicaSet, and its deletion cost not the user's own."""
+    """Say whether a pod belongs to a ReplicaSet and has no deletion cost of a user."""
     is_readable = pod.is_active and not pod.unreadable
     return is_readable and bool(replica_set_uid(pod)) and is_managed(pod.disruption.deletion_cost)
 
 
 def _within_cycle(costs: Iterable[NodeCost]) -> Iterator[NodeCost]:
-    """Leave the writes of nodes to a later cycle once there are enough."""
+    """Postpone the writes of nodes to a later cycle once `NODES_MAX` is reached."""
     left = NODES_MAX
     for each in costs:
         if not each.writes or each.group is DeletionGroup.TERMINATING:

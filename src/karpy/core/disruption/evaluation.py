@@ -1,4 +1,4 @@
-"""One snapshot with everything that methods of disruption derive from it, each part once."""
+"""One snapshot with what disruption methods derive from it; each derived value is made once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -28,14 +28,14 @@ _NONE: Sequence[Pod] = ()
 
 
 class Blocked(Struct, frozen=True, gc=False):
-    """Why a pod may not be evicted, and by which budgets."""
+    """The reason why a pod may not be evicted, and the PodDisruptionBudgets that forbid it."""
 
     why: NodeReason
     budgets: tuple[str, ...]
 
 
 class PodDisruptionBudgets:
-    """The budgets of a cluster, at hand by namespace."""
+    """The PodDisruptionBudgets of a cluster, indexed by namespace."""
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
         self._by_namespace: dict[str, list[DisruptionBudget]] = {}
@@ -48,18 +48,18 @@ class PodDisruptionBudgets:
 
     def why_not_evicted(self, pod: Pod, now: datetime) -> Blocked | None:
         """
-        Say which budgets keep a pod from being evicted now, or None.
+        Return the budgets that forbid the eviction of a pod now, or None.
 
-        A pod that no drain would evict needs no budget.
+        Budgets do not matter for a pod that a drain does not evict.
         """
-        near = self._by_namespace.get(pod.namespace)
-        if near is None:
+        in_namespace = self._by_namespace.get(pod.namespace)
+        if in_namespace is None:
             return None
-        covering = [each for each in near if each.covers(pod)]
+        covering = [each for each in in_namespace if each.covers(pod)]
         if not covering or not is_evictable(pod, now):
             return None
         if len(covering) > 1:
-            # Whatever they allow: the API server evicts no pod that two budgets cover.
+            # The API server evicts no pod that two budgets cover, whatever these budgets allow.
             return Blocked(NodeReason.POD_BUDGETS, tuple(each.key for each in covering))
         budget = covering[0]
         if pod.is_unready and budget.allows_unready:
@@ -71,9 +71,9 @@ class PodDisruptionBudgets:
 
 class Evaluation:
     """
-    What methods ask about one snapshot.
+    Everything that disruption methods derive from one snapshot.
 
-    It holds memos alone: the same question has the same answer at any time.
+    Only memos change here: the same call has the same result at any time.
     """
 
     def __init__(
@@ -82,30 +82,31 @@ class Evaluation:
         previous: "Evaluation | None" = None,
         put_off: frozenset[str] = frozenset(),
     ) -> None:
-        """Take a snapshot; what the previous evaluation derived from equal parts is kept."""
+        """Take a snapshot; reuse what the previous evaluation derived from equal objects."""
         self.snapshot = snapshot
         self.put_off = put_off
-        """Names of nodes that have their turn before others."""
+        """Names of nodes that earlier passes had no time for: methods consider these first."""
         self.pools: Mapping[str, NodePool] = {each.name: each for each in snapshot.pools}
         self.nodes: Mapping[str, Node] = {each.claim: each for each in snapshot.nodes if each.claim}
-        """By the name of their NodeClaim."""
+        """Nodes by the name of their NodeClaim."""
         self.costs = Costs(reads_deletion_cost=not snapshot.settings.manages_deletion_cost)
         self.budgets = PodDisruptionBudgets(snapshot.budgets)
         self._pods_on: dict[str, list[Pod]] | None = None
-        self._movers: dict[str, tuple[tuple[Pod, ...], int]] = {}
+        self._reschedulable: dict[str, tuple[tuple[Pod, ...], int]] = {}
         self._problem: Problem | None = None
-        # Of the previous evaluation nothing else is kept, or each would keep all those before it.
+        # Keep only the problem of the previous evaluation: a reference to the evaluation itself
+        # would keep all earlier ones in memory.
         self._earlier = None if previous is None else previous.latest_problem
         self._effort = Effort()
         self._what_if: WhatIf | None = None
         self._prices: Prices | None = None
         self._unsettled: frozenset[str] | None = None
-        self._awaiting: frozenset[str] | None = None
+        self._awaiting_pods: frozenset[str] | None = None
         self._rollouts: frozenset[ReplicaSet] | None = None
         self._is_scaling_out: bool | None = None
 
     def begin(self, keep_going: KeepGoing | None) -> None:
-        """Have questions end when `keep_going` says False; where some did, all is made anew."""
+        """Stop the solver when `keep_going` returns False; forget answers that were cut short."""
         self._effort.begin(keep_going)
         if self.was_cut:
             self._problem = self._what_if = None
@@ -114,16 +115,16 @@ class Evaluation:
 
     @property
     def was_cut(self) -> bool:
-        """Whether time was up before a question was answered."""
+        """Whether the solver ran out of time before it answered a question."""
         return self._what_if is not None and self._what_if.was_cut
 
     @property
     def answered(self) -> frozenset[str]:
-        """Names of nodes that questions were answered about since `begin`."""
+        """Names of the nodes for which the solver has answered a question since `begin`."""
         return frozenset() if self._what_if is None else frozenset(self._what_if.answered)
 
     def take_failures(self) -> list[KarpyError]:
-        """Return the errors of questions since this was asked last."""
+        """Return the errors of the solver since the last call, and forget them."""
         failures = [] if self._what_if is None else self._what_if.failures
         taken, failures[:] = [*failures], []
         return taken
@@ -134,21 +135,21 @@ class Evaluation:
 
     @property
     def prices(self) -> Prices:
-        """What nodes cost, and what replacements would."""
+        """The prices of nodes and of their possible replacements."""
         if self._prices is None:
             self._prices = Prices(self.snapshot.catalog)
         return self._prices
 
     @property
     def what_if(self) -> WhatIf:
-        """Answers where the pods of nodes would go without these nodes."""
+        """The solver that answers where the pods of nodes go when these nodes are deleted."""
         if self._what_if is None:
             self._what_if = WhatIf(self.problem)
         return self._what_if
 
     @property
     def problem(self) -> Problem:
-        """The snapshot made ready for the solver."""
+        """The snapshot in the form that the solver reads."""
         if self._problem is None:
             self._problem = Problem.of(self.snapshot, self._earlier, self._effort)
             self._earlier = None
@@ -156,7 +157,7 @@ class Evaluation:
 
     @property
     def latest_problem(self) -> Problem | None:
-        """The last snapshot that was made ready for the solver, this one or one before."""
+        """The last problem that was made: of this snapshot, or of an earlier one."""
         return self._problem or self._earlier
 
     @property
@@ -168,29 +169,29 @@ class Evaluation:
             )
         return self._unsettled
 
-    # Differs: the replacement of a node that is drained at this moment: Karpenter may plan pods of
-    # the next node on it; Karpy keeps its room until its own pods have come.
+    # Differs: the new replacement of a node that is being drained: Karpenter may plan pods of the
+    # next node on the replacement; Karpy keeps its room until the evicted pods are bound to it.
     @property
-    def awaiting(self) -> frozenset[str]:
-        """Names of nominated nodes without pods so far: no pod of another node moves there."""
-        if self._awaiting is None:
-            self._awaiting = frozenset(
+    def awaiting_pods(self) -> frozenset[str]:
+        """Names of nominated nodes without pods yet: no pods of other nodes are moved there."""
+        if self._awaiting_pods is None:
+            self._awaiting_pods = frozenset(
                 each.name
                 for each in self.snapshot.nodes
                 if each.is_nominated(self.now)
                 and not any(pod.is_reschedulable for pod in self.pods_on(each))
             )
-        return self._awaiting
+        return self._awaiting_pods
 
     @property
     def is_scaling_out(self) -> bool:
-        """Whether nodes for pending pods are on their way."""
+        """Whether nodes for pending pods are being launched."""
         if self._is_scaling_out is None:
             self._is_scaling_out = is_scaling_out(self.snapshot)
         return self._is_scaling_out
 
-    def in_rollout(self, pods: Iterable[Pod]) -> Pod | None:
-        """Return the first of some pods that a rollout of its Deployment is about to replace."""
+    def first_in_rollout(self, pods: Iterable[Pod]) -> Pod | None:
+        """Return the first of these pods that a rollout of its Deployment is about to replace."""
         if self._rollouts is None:
             self._rollouts = find_rollouts(self.snapshot.pods, self.now)
         if not self._rollouts:
@@ -206,16 +207,16 @@ class Evaluation:
                     self._pods_on.setdefault(pod.node_name, []).append(pod)
         return self._pods_on.get(node.name, _NONE)
 
-    def movers(self, node: Node) -> tuple[tuple[Pod, ...], int]:
-        """Return the pods that need another node without theirs, and what it costs to move them."""
-        found = self._movers.get(node.name)
+    def reschedulable_on(self, node: Node) -> tuple[tuple[Pod, ...], int]:
+        """Return the reschedulable pods on a node, and what it costs to move them."""
+        found = self._reschedulable.get(node.name)
         if found is None:
             pods = tuple([pod for pod in self.pods_on(node) if pod.is_reschedulable])
-            found = self._movers[node.name] = pods, self.costs.of_moving(pods)
+            found = self._reschedulable[node.name] = pods, self.costs.of_moving(pods)
         return found
 
-    def quiet_at(self, node: Node) -> datetime | None:
-        """Return when consolidateAfter ends for a node; None if it never does, or is not set."""
+    def consolidatable_at(self, node: Node) -> datetime | None:
+        """Return when consolidateAfter ends for a node; None if never, or if unknown."""
         pool, claim = self.pools.get(node.pool), node.claim_record
         after = None if pool is None else pool.policy.consolidate_after
         if after is None or claim is None or not claim.conditions.is_true(INITIALIZED):
@@ -223,7 +224,7 @@ class Evaluation:
         return (claim.last_pod_event or changed(claim, INITIALIZED)) + after
 
     def _is_unsettled(self, node: Node) -> bool:
-        quiet_at = self.quiet_at(node)
-        if quiet_at is None or self.now >= quiet_at:
+        consolidatable_at = self.consolidatable_at(node)
+        if consolidatable_at is None or self.now >= consolidatable_at:
             return False
         return self.pools[node.pool].policy.consolidate_after != timedelta()

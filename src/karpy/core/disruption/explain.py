@@ -1,8 +1,8 @@
 """
-One node against all methods of disruption: why it is still there, and what would let it go.
+Why a node still exists, by all disruption methods, and which changes would let it be deleted.
 
-Each method is asked about the cluster as it is, then about the node alone with one reason after the
-other taken away. What is called enough was tried.
+Each method is asked about the cluster as it is, then about this node alone while its reasons to
+keep the node are removed one by one. Every way reported as complete was tried on a snapshot.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,12 +20,12 @@ from karpy.core.disruption.decide import METHODS
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.lifts import (
     Change,
-    Kept,
     Lifted,
+    RefusedNode,
     advice_on,
     lift,
     lift_preferences,
-    lift_unrest,
+    lift_unsettled_nodes,
     without_pods,
 )
 from karpy.core.disruption.method import DisruptionMethod, Proposal
@@ -45,17 +45,17 @@ STATIC_DRIFT: Final = "static-drift"
 DRIFT: Final = "drift"
 MULTI_NODE: Final = "multi-node-consolidation"
 NOMINATION_TIME: Final = timedelta(seconds=20)
-"""For so long a node waits for a pod, with batches of the usual length."""
+"""How long a nominated node is kept for its pods, with batches of the default length."""
 CHANGES_MAX: Final = 12
-"""A node that so many changes do not let go is not let go by one more."""
+"""The most changes tried for one node and method."""
 _ALONE_MAX: Final = 30
-"""So many pods are taken away each on its own, the smallest first."""
+"""The most pods tried to be removed alone, the smallest first."""
 _TOGETHER_MAX: Final = 10
-"""So many pods are taken away together, the largest first."""
+"""The most pods tried to be removed together, the largest first."""
 _PLACES: Final = frozenset(
     {NodeReason.NOT_CHEAPER, NodeReason.NEEDS_MORE_NODES, NodeReason.PODS_UNPLACED}
 )
-"""Reasons that may pass with fewer pods, or with more places for them."""
+"""Reasons that may end with fewer pods, or with more places for them."""
 
 
 class NodeOutcome(Enum):
@@ -68,55 +68,55 @@ class NodeOutcome(Enum):
 
 
 class Attempt(Struct, frozen=True, gc=False):
-    """What one method makes of a node in the cluster as it is; neither if it is not about it."""
+    """The answer of one method about a node now: a refusal, a command, or neither."""
 
     method: str
     refusal: NodeRefusal | None = None
     command: Command | None = None
-    """The command that the method proposes with the node."""
+    """The command of the method that includes the node."""
 
 
 class Outlook(Struct, frozen=True, gc=False):
-    """Where the pods of a node would go without it, whatever that costs."""
+    """Where the pods of a node would go without it, at any price."""
 
     price: int
-    """Of the node, in micro-dollars per hour; 0 if that is not known."""
+    """The price of the node in micro-dollars per hour; 0 if it is not known."""
     pods: int
-    """How many have to move."""
+    """How many pods have to move."""
     nodes: tuple[str, ...] = ()
-    """Existing nodes that take some of them."""
+    """Existing nodes with room for some of these pods."""
     new_nodes: int = 0
-    """How many new nodes the others take; a command makes one at most."""
+    """How many new nodes the other pods need; a command launches one at most."""
     replacement: LaunchOption | None = None
-    """What the new node is at best, if it is one; at its price wherever it is launched."""
+    """The cheapest type for the new node, if one is enough, at the price of its dearest zone."""
     cost: int | None = 0
-    """What the new nodes cost at best, in micro-dollars per hour; None if that is not known."""
+    """The lowest price of the new nodes, in micro-dollars per hour; None if not known."""
     homeless: tuple[str, ...] = ()
-    """Pods that find no place at any price, each as `namespace/name: reason`."""
+    """Pods without a place at any price, each as `namespace/name: reason`."""
 
     @property
     def saving(self) -> int | None:
-        """Micro-dollars per hour, at most 0 if nothing is saved; None if that is not known."""
+        """Micro-dollars per hour, 0 or less if nothing is saved; None if not known."""
         if self.homeless or self.cost is None or not self.price:
             return None
         return self.price - self.cost
 
 
 class Way(Struct, frozen=True, gc=False):
-    """The changes after which a method takes a node."""
+    """The changes after which a method would disrupt a node."""
 
     method: str
     changes: tuple[Change, ...] = ()
     command: Command | None = None
-    """What the method does then; None if something is still in the way."""
+    """The command of the method after these changes; None if it still refuses the node."""
     first: NodeRefusal | None = None
-    """Why the method leaves the node alone now, also while another command comes first."""
+    """Why the method refuses the node now, asked about this node alone."""
     wall: NodeRefusal | None = None
-    """What is still in the way."""
+    """The refusal that no change removes; None if the way is complete."""
     advice: str = ""
-    """What helps against that, though it was not tried."""
+    """Advice against that refusal, which was not tried."""
     outlook: Outlook | None = None
-    """For consolidation: where the pods would go."""
+    """Where the pods would go, for consolidation."""
 
     @property
     def is_complete(self) -> bool:
@@ -124,25 +124,25 @@ class Way(Struct, frozen=True, gc=False):
 
 
 class NodeExplanation(Struct, frozen=True, gc=False):
-    """All there is to say about why a node is still there; what does not apply is empty."""
+    """Why a node still exists; fields that do not apply are empty."""
 
     node: Node
     outcome: NodeOutcome
     sentence: str
     price: int = 0
-    """Micro-dollars per hour; 0 if that is not known."""
+    """Micro-dollars per hour; 0 if the price is not known."""
     pods: tuple[str, ...] = ()
     """Pods that need another node, as `namespace/name`."""
     daemons: int = 0
-    """How many pods go with the node: those of DaemonSets, and static ones."""
+    """How many pods end with the node: pods of DaemonSets, and static pods."""
     attempts: tuple[Attempt, ...] = ()
-    """In the order in which methods are asked."""
+    """One for each method, in the order of a pass."""
     ways: tuple[Way, ...] = ()
-    """Smallest first; those without an end come last."""
+    """Fewest changes first; incomplete ways come last."""
     allowances: tuple[tuple[DisruptionReason, Allowance], ...] = ()
     """What the budgets of its NodePool allow now."""
     unknown: tuple[str, ...] = ()
-    """What decides and was not seen, as sentences."""
+    """What the answer depends on but is missing from the snapshot, as sentences."""
 
     @property
     def is_no(self) -> bool:
@@ -150,28 +150,28 @@ class NodeExplanation(Struct, frozen=True, gc=False):
 
     @property
     def way(self) -> Way | None:
-        """The smallest way, or the one that leads furthest if none leads to the end."""
+        """The complete way with the fewest changes, or else the best incomplete way."""
         return self.ways[0] if self.ways else None
 
     @property
     def outlook(self) -> Outlook | None:
-        """Where its pods would go, if consolidation is about it."""
+        """Where its pods would go, if consolidation considers the node."""
         return next((each.outlook for each in self.ways if each.outlook is not None), None)
 
 
 def find_node(snapshot: Snapshot, name: str) -> Node | None:
-    """Return the node of a name, or the one behind a NodeClaim of that name."""
+    """Return the node of a name, or the node of a NodeClaim of that name."""
     by_name = (each for each in snapshot.nodes if name in {each.name, _object_name(each)})
     by_claim = (each for each in snapshot.nodes if each.claim == name)
     return next(by_name, None) or next(by_claim, None)
 
 
-def as_seen_from_outside(snapshot: Snapshot, verdict: Verdict) -> Snapshot:
+def with_inferred_state(snapshot: Snapshot, verdict: Verdict) -> Snapshot:
     """
-    Add to what API objects say what an operator keeps in mind, as far as it can be told.
+    Add the state that an operator holds in memory, as far as API objects show it.
 
-    NodeClaims say that a command is about them. Nodes that a verdict finds for pending pods are
-    nominated.
+    NodeClaims with the condition DisruptionReason are in a command. Nodes that a verdict chooses
+    for pending pods are nominated.
     """
     chosen = frozenset(
         each.claim
@@ -190,7 +190,7 @@ def as_seen_from_outside(snapshot: Snapshot, verdict: Verdict) -> Snapshot:
 
 
 def explain_node(snapshot: Snapshot, name: str) -> NodeExplanation:
-    """Say why a node, which the snapshot must hold, is still there and what would let it go."""
+    """Explain why a node of the snapshot still exists, and what would let it be deleted."""
     node = find_node(snapshot, name)
     assert node is not None
     evaluation = Evaluation(snapshot)
@@ -207,7 +207,7 @@ def explain_node(snapshot: Snapshot, name: str) -> NodeExplanation:
         unknown=tuple(_unknown(node, evaluation)),
     )
     if node.is_deleting or node.claim in snapshot.in_command:
-        return replace(bare, outcome=NodeOutcome.GOING, sentence=_why_going(node, evaluation))
+        return replace(bare, outcome=NodeOutcome.GOING, sentence=_why_deleting(node, evaluation))
     proposals = [(each, each.propose(evaluation)) for each in METHODS]
     is_static = node.pool in evaluation.pools and evaluation.pools[node.pool].is_static
     other = DRIFT if is_static else STATIC_DRIFT
@@ -219,7 +219,7 @@ def explain_node(snapshot: Snapshot, name: str) -> NodeExplanation:
     explained = replace(bare, attempts=attempts, ways=ways)
     taken = next((each for each in attempts if first and each.method == first.name), None)
     if taken is not None and taken.command is not None:
-        sentence = f"goes: {_doing(taken.command)}"
+        sentence = f"goes: {_action_text(taken.command)}"
         return replace(explained, outcome=NodeOutcome.GOES, sentence=sentence)
     if ways and ways[0].is_complete and not ways[0].changes:
         sentence = f"waits its turn: {ways[0].method} would take it, another command comes first"
@@ -231,7 +231,7 @@ def _attempt(method: DisruptionMethod, made: Proposal, node: Node) -> Attempt:
     return Attempt(
         method.name,
         next((each for each in made.refusals if each.node == node.name), None),
-        next((each for each in made.commands if _has(each, node)), None),
+        next((each for each in made.commands if _includes(each, node)), None),
     )
 
 
@@ -239,11 +239,11 @@ def _object_name(node: Node) -> str:
     return node.name if node.node_record is None else node.node_record.name
 
 
-def _has(command: Command, node: Node) -> bool:
+def _includes(command: Command, node: Node) -> bool:
     return any(each.claim == node.claim for each in command.nodes)
 
 
-def _doing(command: Command) -> str:
+def _action_text(command: Command) -> str:
     """Say what a command does, in a few words."""
     if command.is_reboot:
         return f"{command.method} reboots it"
@@ -252,7 +252,7 @@ def _doing(command: Command) -> str:
     return f"{command.method} replaces it"
 
 
-def _why_going(node: Node, evaluation: Evaluation) -> str:
+def _why_deleting(node: Node, evaluation: Evaluation) -> str:
     claim = node.claim_record
     reason = None if claim is None else claim.conditions.get(DISRUPTION_REASON)
     why = f" ({reason.reason})" if reason is not None and reason.is_true else ""
@@ -264,7 +264,7 @@ def _why_going(node: Node, evaluation: Evaluation) -> str:
 
 
 def _headline(explained: NodeExplanation) -> str:
-    """Say why a node stays: the first reason on the smallest way."""
+    """Return why a node is kept: the first reason of its best way."""
     way = explained.way
     refusals = [each.refusal for each in explained.attempts if each.refusal is not None]
     if way is not None and way.first is not None:
@@ -276,11 +276,11 @@ def _headline(explained: NodeExplanation) -> str:
 
 
 def _ways(snapshot: Snapshot, node: Node, attempts: Sequence[Attempt]) -> Iterator[Way]:
-    """Look for a way with each method that is about the node."""
+    """Find a way with each method that considers the node."""
     answers = {each.method: each.command or each.refusal for each in attempts}
     for method in METHODS:
         answer = answers.get(method.name)
-        # What keeps a node out of a set of several is what keeps it alone.
+        # Multi-node consolidation refuses a node for the same reasons as single-node consolidation.
         if answer is not None and method.name != MULTI_NODE:
             yield _find_way(method, snapshot, node, answer)
 
@@ -288,16 +288,16 @@ def _ways(snapshot: Snapshot, node: Node, attempts: Sequence[Attempt]) -> Iterat
 def _find_way(
     method: DisruptionMethod, snapshot: Snapshot, node: Node, answer: Command | NodeRefusal | None
 ) -> Way:
-    """Take one reason after the other away until the method takes the node, or nothing helps."""
+    """Remove one reason after the other until the method disrupts the node, or no change helps."""
     changes = list[Change]()
     if isinstance(answer, NodeRefusal) and answer.why is NodeReason.NOT_CONSIDERED:
         answer = _ask(method, snapshot, node)
-    first = _in_depth(answer, snapshot, node) if isinstance(answer, NodeRefusal) else None
+    first = _examined(answer, snapshot, node) if isinstance(answer, NodeRefusal) else None
     while isinstance(answer, NodeRefusal):
-        kept = Kept(snapshot, _now(snapshot, node), answer, method.reason)
-        lifted = lift(kept) if len(changes) < CHANGES_MAX else None
+        refused = RefusedNode(snapshot, _current(snapshot, node), answer, method.reason)
+        lifted = lift(refused) if len(changes) < CHANGES_MAX else None
         if lifted is None:
-            return replace(_beyond(method, kept, changes), first=first)
+            return replace(_blocked_way(method, refused, changes), first=first)
         changes.append(lifted.change)
         snapshot = lifted.snapshot
         answer = _ask(method, snapshot, node)
@@ -305,31 +305,31 @@ def _find_way(
     return Way(method.name, tuple(changes), answer, first, outlook=outlook)
 
 
-def _beyond(method: DisruptionMethod, kept: Kept, changes: list[Change]) -> Way:
-    """Return the way that ends before a wall; or goes on behind it, with fewer pods."""
-    outlook = _outlook(method, kept.snapshot, kept.node)
-    kept = replace(kept, refusal=_in_depth(kept.refusal, kept.snapshot, kept.node))
-    if kept.refusal.why in _PLACES:
-        for lifted in _tries(kept):
-            answer = _ask(method, lifted.snapshot, kept.node)
+def _blocked_way(method: DisruptionMethod, refused: RefusedNode, changes: list[Change]) -> Way:
+    """Return a way whose last refusal no change removes, or only a change of its pods."""
+    outlook = _outlook(method, refused.snapshot, refused.node)
+    refused = replace(refused, refusal=_examined(refused.refusal, refused.snapshot, refused.node))
+    if refused.refusal.why in _PLACES:
+        for lifted in _placements_to_try(refused):
+            answer = _ask(method, lifted.snapshot, refused.node)
             if isinstance(answer, Command):
                 done = (*changes, lifted.change)
                 return Way(method.name, done, answer, outlook=outlook)
     return Way(
         method.name,
         tuple(changes),
-        wall=kept.refusal,
-        advice=advice_on(kept),
+        wall=refused.refusal,
+        advice=advice_on(refused),
         outlook=outlook,
     )
 
 
-def _in_depth(refusal: NodeRefusal, snapshot: Snapshot, node: Node) -> NodeRefusal:
-    """Have consolidation say what it has not looked for since no cheaper node was found."""
+def _examined(refusal: NodeRefusal, snapshot: Snapshot, node: Node) -> NodeRefusal:
+    """Return a refusal by consolidation with what `examine` finds at any price."""
     if refusal.method != SINGLE_NODE or refusal.why not in _PLACES:
         return refusal
     evaluation = Evaluation(snapshot)
-    (candidate,) = find_candidates(evaluation, nodes=[_now(snapshot, node)]).candidates
+    (candidate,) = find_candidates(evaluation, nodes=[_current(snapshot, node)]).candidates
     move = examine(candidate, evaluation)
     if move.why is None:
         return refusal
@@ -339,33 +339,33 @@ def _in_depth(refusal: NodeRefusal, snapshot: Snapshot, node: Node) -> NodeRefus
 
 
 def _ask(method: DisruptionMethod, snapshot: Snapshot, node: Node) -> Command | NodeRefusal | None:
-    """Ask a method about a node as if commands were about all others."""
+    """Ask a method about a node as if all other nodes were in commands."""
     others = frozenset(each.claim for each in snapshot.nodes if each.claim) - {node.claim}
     alone = replace(snapshot, in_command=snapshot.in_command | others)
     made = method.propose(Evaluation(alone))
-    command = next((each for each in made.commands if _has(each, node)), None)
+    command = next((each for each in made.commands if _includes(each, node)), None)
     refusal = next((each for each in made.refusals if each.node == node.name), None)
     return command or refusal
 
 
-def _tries(kept: Kept) -> Iterator[Lifted]:
-    """Give clusters in which the pods of a node may have a place."""
-    for lifted in (lift_unrest(kept), lift_preferences(kept)):
+def _placements_to_try(refused: RefusedNode) -> Iterator[Lifted]:
+    """Yield changes after which the pods of a node may have a place."""
+    for lifted in (lift_unsettled_nodes(refused), lift_preferences(refused)):
         if lifted is not None:
             yield lifted
-    if kept.refusal.why is NodeReason.PODS_UNPLACED:
-        yield without_pods(kept, kept.refusal.pods)
+    if refused.refusal.why is NodeReason.PODS_UNPLACED:
+        yield without_pods(refused, refused.refusal.pods)
         return
-    evaluation = Evaluation(kept.snapshot)
-    found = find_candidates(evaluation, nodes=[kept.node]).candidates
+    evaluation = Evaluation(refused.snapshot)
+    found = find_candidates(evaluation, nodes=[refused.node]).candidates
     for candidate in found:
-        keepers = _keepers(candidate, evaluation)
-        if keepers:
-            yield without_pods(kept, keepers)
+        blocking = _blocking_pods(candidate, evaluation)
+        if blocking:
+            yield without_pods(refused, blocking)
 
 
-def _keepers(candidate: Candidate, evaluation: Evaluation) -> tuple[str, ...]:
-    """Return the fewest pods without which the others have a place that saves money."""
+def _blocking_pods(candidate: Candidate, evaluation: Evaluation) -> tuple[str, ...]:
+    """Return the fewest pods without which the other pods have a cheaper place."""
     pods = sorted(candidate.pods, key=lambda each: (-_share(each, candidate.node), each.key))
     for each in reversed(pods[-_ALONE_MAX:]):
         if _is_free_without((each,), candidate, evaluation):
@@ -377,7 +377,7 @@ def _keepers(candidate: Candidate, evaluation: Evaluation) -> tuple[str, ...]:
 
 
 def _is_free_without(gone: Sequence[Pod], candidate: Candidate, evaluation: Evaluation) -> bool:
-    """Say whether the other pods of a node have a place that saves money."""
+    """Say whether the pods of a node have a cheaper place, if the pods in `gone` end."""
     left_out = {each.uid for each in gone}
     moved = [each for each in candidate.pods if each.uid not in left_out]
     found = evaluation.what_if.ask(
@@ -394,18 +394,18 @@ def _is_free_without(gone: Sequence[Pod], candidate: Candidate, evaluation: Eval
 
 
 def _share(pod: Pod, node: Node) -> float:
-    """Say how much of a node a pod takes: of CPU or memory, whichever is more."""
+    """Return the share of a node that a pod requests, of CPU or memory, whichever is more."""
     return max(
         pod.requests.get(name, 0) / (node.allocatable.get(name) or 1) for name in (CPU, MEMORY)
     )
 
 
 def _outlook(method: DisruptionMethod, snapshot: Snapshot, node: Node) -> Outlook | None:
-    """Ask where the pods of a node would go, without a limit on the price."""
+    """Return where the pods of a node would go at any price; None except for consolidation."""
     if method.name != SINGLE_NODE:
         return None
     evaluation = Evaluation(snapshot)
-    found = find_candidates(evaluation, nodes=[_now(snapshot, node)]).candidates
+    found = find_candidates(evaluation, nodes=[_current(snapshot, node)]).candidates
     if not found or not found[0].pods:
         return None
     (candidate,) = found
@@ -424,7 +424,7 @@ def _outlook(method: DisruptionMethod, snapshot: Snapshot, node: Node) -> Outloo
 
 
 def _best_option(launch: Launch, evaluation: Evaluation) -> LaunchOption | None:
-    """Return the type of a launch that costs least wherever it is launched, at that price."""
+    """Return the type of a launch that is cheapest in its dearest zone, at that price."""
     options = (
         replace(each, price=price)
         for each in launch.options
@@ -433,13 +433,13 @@ def _best_option(launch: Launch, evaluation: Evaluation) -> LaunchOption | None:
     return min(options, key=lambda each: (each.price, each.instance_type), default=None)
 
 
-def _now(snapshot: Snapshot, node: Node) -> Node:
-    """Return a node as a changed snapshot has it."""
+def _current(snapshot: Snapshot, node: Node) -> Node:
+    """Return a node as it is in a changed snapshot."""
     return next(each for each in snapshot.nodes if each.name == node.name)
 
 
 def _smallest_first(way: Way) -> tuple[bool, int, int, int]:
-    """Put the ways with an end first, those with fewest changes by hand, then the fewest at all."""
+    """Sort complete ways first, then by the number of manual changes, then of all changes."""
     by_hand = sum(not each.is_wait for each in way.changes)
     order = [each.name for each in METHODS].index(way.method)
     if way.is_complete:
@@ -448,7 +448,7 @@ def _smallest_first(way: Way) -> tuple[bool, int, int, int]:
 
 
 def _distance(way: Way) -> int:
-    """Say how far the method of a way without an end is from being about the node."""
+    """Return how far an incomplete way is from a method that considers the node."""
     why = None if way.wall is None else way.wall.why
     if why in {NodeReason.NOT_DRIFTED, NodeReason.EMPTY, None}:
         return 3
@@ -461,7 +461,7 @@ def _distance(way: Way) -> int:
 
 
 def _allowances(node: Node, evaluation: Evaluation) -> Iterator[tuple[DisruptionReason, Allowance]]:
-    """Give what budgets allow for each reason that methods would disrupt a node for."""
+    """Yield the allowances of the reasons for which methods may disrupt a node."""
     if node.pool not in evaluation.pools or node.claim_record is None:
         return
     claim, pool = node.claim_record, evaluation.pools[node.pool]
@@ -475,7 +475,7 @@ def _allowances(node: Node, evaluation: Evaluation) -> Iterator[tuple[Disruption
 
 
 def _unknown(node: Node, evaluation: Evaluation) -> Iterator[str]:
-    """Name what decides about a node and is not there to be seen."""
+    """Yield what the answer about a node depends on but is missing from the snapshot."""
     claim = node.claim_record
     if claim is None and not node.pool:
         return

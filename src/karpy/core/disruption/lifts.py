@@ -1,4 +1,4 @@
-"""What keeps a node, taken away in thought: the cluster after that, and how users would do it."""
+"""Each reason to leave a node alone: the change that removes it, and the cluster after that."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -37,15 +37,15 @@ _PODS_NAMED: Final = 3
 
 
 class Change(Struct, frozen=True, gc=False):
-    """Something that takes a reason to leave a node alone away."""
+    """A change of the cluster that removes a reason to leave a node alone."""
 
     text: str
-    """Starts with a verb."""
+    """The change as an instruction that starts with a verb."""
     why: NodeReason
     is_wait: bool = False
-    """Whether it comes by itself."""
+    """Whether the change happens by itself."""
     until: datetime | None = None
-    """When it comes by itself, if that is known."""
+    """When the change happens by itself, if that is known."""
 
 
 class Lifted(Struct, frozen=True, gc=False):
@@ -55,14 +55,14 @@ class Lifted(Struct, frozen=True, gc=False):
     snapshot: Snapshot
 
 
-class Kept(Struct, frozen=True, gc=False):
-    """A node that a method leaves alone."""
+class RefusedNode(Struct, frozen=True, gc=False):
+    """A node that a method leaves alone, with the reason, in a snapshot."""
 
     snapshot: Snapshot
     node: Node
     refusal: NodeRefusal
     reason: DisruptionReason
-    """What the method disrupts nodes for."""
+    """The disruption reason of the method."""
 
     @property
     def pods(self) -> Sequence[Pod]:
@@ -71,23 +71,23 @@ class Kept(Struct, frozen=True, gc=False):
 
     @property
     def policy(self) -> DisruptionPolicy:
-        """What the NodePool says about disruption."""
+        """The disruption policy of its NodePool."""
         pools = (each for each in self.snapshot.pools if each.name == self.node.pool)
         return next(pools).policy
 
 
-Lift = Callable[[Kept], Lifted]
+Lift = Callable[[RefusedNode], Lifted]
 
 
-def lift(kept: Kept) -> Lifted | None:
-    """Take away why a node is left alone; None if no change of the cluster does that."""
-    found = _LIFTS.get(kept.refusal.why)
-    return None if found is None else found(kept)
+def lift(refused: RefusedNode) -> Lifted | None:
+    """Remove the reason why a node is left alone; None if no change of the cluster does that."""
+    found = _LIFTS.get(refused.refusal.why)
+    return None if found is None else found(refused)
 
 
-def advice_on(kept: Kept) -> str:
-    """Return what helps against a reason that no single change takes away; starts with a verb."""
-    refusal, node = kept.refusal, kept.node
+def advice_on(refused: RefusedNode) -> str:
+    """Return advice on a reason that no single change removes; it starts with a verb."""
+    refusal, node = refused.refusal, refused.node
     if refusal.why is NodeReason.UNMANAGED and node.claim_record is None and node.pool:
         return "look for its NodeClaim (`kubectl get nodeclaims`): none was seen"
     words = {
@@ -110,7 +110,7 @@ def named(keys: Sequence[str]) -> str:
 
 
 def _state_of(node: Node) -> str:
-    """Return what the NodeClaim says that it waits for, in parentheses."""
+    """Return the message of the first NodeClaim condition that is not True, in parentheses."""
     if node.claim_record is None:
         return ""
     found = map(node.claim_record.conditions.get, (LAUNCHED, REGISTERED, INITIALIZED))
@@ -118,76 +118,78 @@ def _state_of(node: Node) -> str:
     return next((f" ({each})" for each in waits), "")
 
 
-def _lift_annotation(kept: Kept) -> Lifted:
-    key = DO_NOT_REPAIR if kept.refusal.why is NodeReason.DO_NOT_REPAIR else DO_NOT_DISRUPT
-    record = kept.node.node_record
+def _lift_annotation(refused: RefusedNode) -> Lifted:
+    key = DO_NOT_REPAIR if refused.refusal.why is NodeReason.DO_NOT_REPAIR else DO_NOT_DISRUPT
+    record = refused.node.node_record
     assert record is not None
     rest = {name: value for name, value in record.meta.annotations.items() if name != key}
     bare = replace(record, meta=replace(record.meta, annotations=rest))
-    change = Change(f"remove the annotation `{key}` from Node `{record.name}`", kept.refusal.why)
-    return Lifted(change, _with_node(kept, replace(kept.node, node_record=bare)))
+    change = Change(f"remove the annotation `{key}` from Node `{record.name}`", refused.refusal.why)
+    return Lifted(change, _with_node(refused, replace(refused.node, node_record=bare)))
 
 
-def _lift_protection(kept: Kept) -> Lifted:
-    now, until = kept.snapshot.now, kept.refusal.until
-    protected = sorted(each.key for each in kept.pods if protection_of(each, now).is_active)
+def _lift_protection(refused: RefusedNode) -> Lifted:
+    now, until = refused.snapshot.now, refused.refusal.until
+    protected = sorted(each.key for each in refused.pods if protection_of(each, now).is_active)
     bare = {
         each.key: replace(each, disruption=replace(each.disruption, do_not_disrupt=None))
-        for each in kept.pods
+        for each in refused.pods
         if each.disruption != PodDisruption()
     }
     text = f"remove the annotation `{DO_NOT_DISRUPT}` from {named(protected)}"
     if until is not None:
         text = f"wait until the annotation `{DO_NOT_DISRUPT}` protects {named(protected)} no more"
-    change = Change(text, kept.refusal.why, is_wait=until is not None, until=until)
-    return Lifted(change, _with_pods(kept.snapshot, bare))
+    change = Change(text, refused.refusal.why, is_wait=until is not None, until=until)
+    return Lifted(change, _with_pods(refused.snapshot, bare))
 
 
-def _lift_pod_budgets(kept: Kept) -> Lifted:
-    """Leave out the budgets that a refusal names."""
-    names = frozenset(kept.refusal.detail.split())
-    held = [each for each in kept.snapshot.budgets if each.key in names]
-    rest = tuple(each for each in kept.snapshot.budgets if each.key not in names)
-    if kept.refusal.why is NodeReason.POD_BUDGETS:
-        text = f"have one PodDisruptionBudget alone cover {named(kept.refusal.pods)}:"
+def _lift_pod_budgets(refused: RefusedNode) -> Lifted:
+    """Remove the PodDisruptionBudgets that the refusal names."""
+    names = frozenset(refused.refusal.detail.split())
+    held = [each for each in refused.snapshot.budgets if each.key in names]
+    rest = tuple(each for each in refused.snapshot.budgets if each.key not in names)
+    if refused.refusal.why is NodeReason.POD_BUDGETS:
+        text = f"have one PodDisruptionBudget alone cover {named(refused.refusal.pods)}:"
         text += f" {named(sorted(names))} do"
     else:
         text = "; ".join(_easing(each) for each in held)
-    return Lifted(Change(text, kept.refusal.why), replace(kept.snapshot, budgets=rest))
+    return Lifted(Change(text, refused.refusal.why), replace(refused.snapshot, budgets=rest))
 
 
 def _easing(budget: DisruptionBudget) -> str:
-    """Say how a budget would let a pod go."""
+    """Say how to make a PodDisruptionBudget allow an eviction."""
     name = f"PodDisruptionBudget {budget.key}"
     if budget.disruptions_allowed is None:
         return f"look at the status of {name}, which is not known"
     if budget.forbids_all:
-        said = "minAvailable: 100%" if budget.max_unavailable is None else "maxUnavailable: 0"
-        return f"let {name} allow a disruption: with `{said}` it never does"
-    said = f"minAvailable: {budget.min_available}"
+        setting = "minAvailable: 100%" if budget.max_unavailable is None else "maxUnavailable: 0"
+        return f"let {name} allow a disruption: with `{setting}` it never does"
+    setting = f"minAvailable: {budget.min_available}"
     if budget.max_unavailable is not None:
-        said = f"maxUnavailable: {budget.max_unavailable}"
-    return f"add a replica, see that all are ready, or ease {name} (`{said}`), which allows none"
+        setting = f"maxUnavailable: {budget.max_unavailable}"
+    return f"add a replica, see that all are ready, or ease {name} (`{setting}`), which allows none"
 
 
-def _lift_budget(kept: Kept) -> Lifted:
-    snapshot, policy = kept.snapshot, kept.policy
-    allowance = find_allowances(Evaluation(snapshot), kept.reason).by_pool[kept.node.pool]
-    change = _change_of_budget(kept, allowance)
-    return Lifted(change, _with_policy(kept, replace(policy, budgets=())))
+def _lift_budget(refused: RefusedNode) -> Lifted:
+    snapshot, policy = refused.snapshot, refused.policy
+    allowance = find_allowances(Evaluation(snapshot), refused.reason).by_pool[refused.node.pool]
+    change = _change_of_budget(refused, allowance)
+    return Lifted(change, _with_policy(refused, replace(policy, budgets=())))
 
 
-def _change_of_budget(kept: Kept, allowance: Allowance) -> Change:
-    policy, now, why = kept.policy, kept.snapshot.now, kept.refusal.why
-    spans = find_spans(policy, kept.reason, allowance.nodes, now, now + WEEK)
+def _change_of_budget(refused: RefusedNode, allowance: Allowance) -> Change:
+    policy, now, why = refused.policy, refused.snapshot.now, refused.refusal.why
+    spans = find_spans(policy, refused.reason, allowance.nodes, now, now + WEEK)
     budgets = named([_budget_text(each, policy.budgets[each]) for each in spans[0].budgets])
-    pool = f"NodePool {kept.node.pool}"
+    pool = f"NodePool {refused.node.pool}"
     if allowance.faults:
         return Change(f"correct the budgets of {pool}: {allowance.faults[0]}", why)
     if allowance.remaining:
         text = f"wait for other nodes of {pool}, which take what its budgets allow now"
         return Change(text, why, is_wait=True)
-    until = find_next(policy, kept.reason, allowance.nodes, more_than=allowance.consumed, since=now)
+    until = find_next(
+        policy, refused.reason, allowance.nodes, more_than=allowance.consumed, since=now
+    )
     if allowance.allowed:
         taken = f"{allowance.consumed} nodes of {pool} that are being deleted or not ready"
         if allowance.consumed == 1:
@@ -207,113 +209,115 @@ def _budget_text(place: int, budget: Budget) -> str:
     return f"{text})"
 
 
-def _lift_consolidate_after(kept: Kept) -> Lifted:
-    policy = replace(kept.policy, consolidate_after=timedelta())
-    text = f"set `consolidateAfter` of NodePool {kept.node.pool} to a duration: it is `Never`"
-    return Lifted(Change(text, kept.refusal.why), _with_policy(kept, policy))
+def _lift_consolidate_after(refused: RefusedNode) -> Lifted:
+    policy = replace(refused.policy, consolidate_after=timedelta())
+    text = f"set `consolidateAfter` of NodePool {refused.node.pool} to a duration: it is `Never`"
+    return Lifted(Change(text, refused.refusal.why), _with_policy(refused, policy))
 
 
-def _lift_policy(kept: Kept) -> Lifted:
+def _lift_policy(refused: RefusedNode) -> Lifted:
     other = ConsolidationPolicy.WHEN_EMPTY_OR_UNDERUTILIZED
-    text = f"set `consolidationPolicy` of NodePool {kept.node.pool} to `{other.value}`"
-    text += f": it is `{kept.policy.consolidation.value}`"
-    policy = replace(kept.policy, consolidation=other)
-    return Lifted(Change(text, kept.refusal.why), _with_policy(kept, policy))
+    text = f"set `consolidationPolicy` of NodePool {refused.node.pool} to `{other.value}`"
+    text += f": it is `{refused.policy.consolidation.value}`"
+    policy = replace(refused.policy, consolidation=other)
+    return Lifted(Change(text, refused.refusal.why), _with_policy(refused, policy))
 
 
-def _lift_quiet(kept: Kept) -> Lifted:
-    claim = kept.node.claim_record
+def _lift_pod_events(refused: RefusedNode) -> Lifted:
+    claim = refused.node.claim_record
     assert claim is not None
-    quiet = with_true(claim, CONSOLIDATABLE, kept.snapshot.now)
+    quiet = with_true(claim, CONSOLIDATABLE, refused.snapshot.now)
     text = "wait until no pod has come or gone for `consolidateAfter`"
-    until = kept.refusal.until
-    if until is not None and until <= kept.snapshot.now:
+    until = refused.refusal.until
+    if until is not None and until <= refused.snapshot.now:
         until, text = None, "wait until its NodeClaim has the condition Consolidatable"
-    change = Change(text, kept.refusal.why, is_wait=True, until=until)
-    return Lifted(change, _with_node(kept, replace(kept.node, claim_record=quiet)))
+    change = Change(text, refused.refusal.why, is_wait=True, until=until)
+    return Lifted(change, _with_node(refused, replace(refused.node, claim_record=quiet)))
 
 
-def _lift_nomination(kept: Kept) -> Lifted:
+def _lift_nomination(refused: RefusedNode) -> Lifted:
     text = "wait for the pending pod that is nominated to it"
-    change = Change(text, kept.refusal.why, is_wait=True, until=kept.refusal.until)
-    return Lifted(change, _with_node(kept, replace(kept.node, nominated_until=None)))
+    change = Change(text, refused.refusal.why, is_wait=True, until=refused.refusal.until)
+    return Lifted(change, _with_node(refused, replace(refused.node, nominated_until=None)))
 
 
-def _lift_backoff(kept: Kept) -> Lifted:
+def _lift_backoff(refused: RefusedNode) -> Lifted:
     text = "wait until the pause after a command that failed is over"
-    change = Change(text, kept.refusal.why, is_wait=True, until=kept.refusal.until)
+    change = Change(text, refused.refusal.why, is_wait=True, until=refused.refusal.until)
     rest = {
         claim: until
-        for claim, until in kept.snapshot.command_backoffs.items()
-        if claim != kept.node.claim
+        for claim, until in refused.snapshot.command_backoffs.items()
+        if claim != refused.node.claim
     }
-    return Lifted(change, replace(kept.snapshot, command_backoffs=rest))
+    return Lifted(change, replace(refused.snapshot, command_backoffs=rest))
 
 
-def _lift_buffer(kept: Kept) -> Lifted:
-    text = f"shrink the CapacityBuffer that keeps room there for {kept.refusal.detail}"
-    change = Change(text, kept.refusal.why)
-    return Lifted(change, _with_node(kept, replace(kept.node, buffer_pods=0)))
+def _lift_buffer(refused: RefusedNode) -> Lifted:
+    text = f"shrink the CapacityBuffer that keeps room there for {refused.refusal.detail}"
+    change = Change(text, refused.refusal.why)
+    return Lifted(change, _with_node(refused, replace(refused.node, buffer_pods=0)))
 
 
-def _lift_bustle(kept: Kept) -> Lifted:
-    """See pods as older than any wait for them."""
+def _lift_young_pods(refused: RefusedNode) -> Lifted:
+    """Wait for a scale-out or rollout: make all pods older than any rollout to wait for."""
     text = "wait until the nodes for pending pods are initialized"
-    if kept.refusal.why is NodeReason.ROLLOUT:
-        text = f"wait until the rollout that replaces {kept.refusal.detail} is over"
-    old = kept.snapshot.now - ROLLOUT_TIME
+    if refused.refusal.why is NodeReason.ROLLOUT:
+        text = f"wait until the rollout that replaces {refused.refusal.detail} is over"
+    old = refused.snapshot.now - ROLLOUT_TIME
     young = {
-        each.key: replace(each, created=old) for each in kept.snapshot.pods if each.created > old
+        each.key: replace(each, created=old) for each in refused.snapshot.pods if each.created > old
     }
-    change = Change(text, kept.refusal.why, is_wait=True)
-    return Lifted(change, _with_pods(kept.snapshot, young))
+    change = Change(text, refused.refusal.why, is_wait=True)
+    return Lifted(change, _with_pods(refused.snapshot, young))
 
 
-def _lift_gate(kept: Kept) -> Lifted:
-    settings = replace(kept.snapshot.settings, spot_to_spot_consolidation=True)
-    change = Change("open the feature gate `SpotToSpotConsolidation`", kept.refusal.why)
-    return Lifted(change, replace(kept.snapshot, settings=settings))
+def _lift_feature_gate(refused: RefusedNode) -> Lifted:
+    settings = replace(refused.snapshot.settings, spot_to_spot_consolidation=True)
+    change = Change("open the feature gate `SpotToSpotConsolidation`", refused.refusal.why)
+    return Lifted(change, replace(refused.snapshot, settings=settings))
 
 
-def lift_unrest(kept: Kept) -> Lifted | None:
-    """See all nodes as places for pods, also those under `consolidateAfter`; None if all are."""
-    evaluation = Evaluation(kept.snapshot)
-    closed = evaluation.unsettled - {kept.node.name}
+def lift_unsettled_nodes(refused: RefusedNode) -> Lifted | None:
+    """Let pods move to nodes within their `consolidateAfter`; None if there are no such nodes."""
+    evaluation = Evaluation(refused.snapshot)
+    closed = evaluation.unsettled - {refused.node.name}
     if not closed:
         return None
-    times = [evaluation.quiet_at(each) for each in kept.snapshot.nodes if each.name in closed]
+    times = [
+        evaluation.consolidatable_at(each) for each in refused.snapshot.nodes if each.name in closed
+    ]
     until = max((each for each in times if each is not None), default=None)
     nodes = tuple(
         _settled(each, evaluation.now) if each.name in closed else each
-        for each in kept.snapshot.nodes
+        for each in refused.snapshot.nodes
     )
     text = f"wait until no pod comes or goes on {named(sorted(closed))} for `consolidateAfter`"
-    change = Change(text, kept.refusal.why, is_wait=True, until=until)
-    return Lifted(change, replace(kept.snapshot, nodes=nodes))
+    change = Change(text, refused.refusal.why, is_wait=True, until=until)
+    return Lifted(change, replace(refused.snapshot, nodes=nodes))
 
 
-def lift_preferences(kept: Kept) -> Lifted | None:
-    """See the pods of the node as if they preferred nothing; None if they do not."""
-    if kept.snapshot.settings.preference_policy is PreferencePolicy.IGNORE:
+def lift_preferences(refused: RefusedNode) -> Lifted | None:
+    """Remove the preferences from the pods of the node; None if they have none."""
+    if refused.snapshot.settings.preference_policy is PreferencePolicy.IGNORE:
         return None
     bare = {
         pod.key: replace(pod, rules=rules)
-        for pod in kept.pods
+        for pod in refused.pods
         if pod.is_reschedulable and (rules := pod.rules.without_preferences()) != pod.rules
     }
     if not bare:
         return None
     text = f"remove the preferences (preferred terms, `ScheduleAnyway`) of {named(sorted(bare))}"
-    return Lifted(Change(text, kept.refusal.why), _with_pods(kept.snapshot, bare))
+    return Lifted(Change(text, refused.refusal.why), _with_pods(refused.snapshot, bare))
 
 
-def without_pods(kept: Kept, keys: Sequence[str]) -> Lifted:
-    """See pods as ended."""
+def without_pods(refused: RefusedNode, keys: Sequence[str]) -> Lifted:
+    """Remove pods from the cluster."""
     gone = frozenset(keys)
-    rest = tuple(each for each in kept.snapshot.pods if each.key not in gone)
+    rest = tuple(each for each in refused.snapshot.pods if each.key not in gone)
     them, others = ("it", "the others") if len(keys) == 1 else ("them", "the rest")
     ends = f"end {named(keys)}, or make room for {them} elsewhere: {others} have a place then"
-    return Lifted(Change(ends, kept.refusal.why), replace(kept.snapshot, pods=rest))
+    return Lifted(Change(ends, refused.refusal.why), replace(refused.snapshot, pods=rest))
 
 
 def _settled(node: Node, now: datetime) -> Node:
@@ -322,17 +326,17 @@ def _settled(node: Node, now: datetime) -> Node:
     return replace(node, claim_record=replace(node.claim_record, last_pod_event=long_ago))
 
 
-def _with_node(kept: Kept, node: Node) -> Snapshot:
-    nodes = tuple(node if each.name == node.name else each for each in kept.snapshot.nodes)
-    return replace(kept.snapshot, nodes=nodes)
+def _with_node(refused: RefusedNode, node: Node) -> Snapshot:
+    nodes = tuple(node if each.name == node.name else each for each in refused.snapshot.nodes)
+    return replace(refused.snapshot, nodes=nodes)
 
 
-def _with_policy(kept: Kept, policy: DisruptionPolicy) -> Snapshot:
+def _with_policy(refused: RefusedNode, policy: DisruptionPolicy) -> Snapshot:
     pools = tuple(
-        replace(each, policy=policy) if each.name == kept.node.pool else each
-        for each in kept.snapshot.pools
+        replace(each, policy=policy) if each.name == refused.node.pool else each
+        for each in refused.snapshot.pools
     )
-    return replace(kept.snapshot, pools=pools)
+    return replace(refused.snapshot, pools=pools)
 
 
 def _with_pods(snapshot: Snapshot, changed: Mapping[str, Pod]) -> Snapshot:
@@ -350,15 +354,15 @@ _LIFTS: Final[Mapping[NodeReason, Lift]] = {
     NodeReason.CONSOLIDATION_DISABLED: _lift_consolidate_after,
     NodeReason.WHEN_EMPTY_ONLY: _lift_policy,
     NodeReason.SCORE_TOO_LOW: _lift_policy,
-    NodeReason.NOT_QUIET: _lift_quiet,
+    NodeReason.NOT_QUIET: _lift_pod_events,
     NodeReason.NOMINATED: _lift_nomination,
     NodeReason.BACKING_OFF: _lift_backoff,
     NodeReason.BUFFER_PODS: _lift_buffer,
-    NodeReason.SCALING_OUT: _lift_bustle,
-    NodeReason.ROLLOUT: _lift_bustle,
-    NodeReason.SPOT_TO_SPOT_DISABLED: _lift_gate,
+    NodeReason.SCALING_OUT: _lift_young_pods,
+    NodeReason.ROLLOUT: _lift_young_pods,
+    NodeReason.SPOT_TO_SPOT_DISABLED: _lift_feature_gate,
 }
-"""Reasons that one change of the cluster takes away, or that pass by themselves."""
+"""Reasons that one change of the cluster removes, or that end by themselves."""
 
 ADVICE: Final[Mapping[NodeReason, str]] = {
     NodeReason.GONE: "look again: it does not exist any more",
@@ -407,4 +411,4 @@ ADVICE: Final[Mapping[NodeReason, str]] = {
     NodeReason.NO_REPLACEMENT: "raise `limits.nodes` of NodePool {pool}, or lower `replicas`",
     NodeReason.CHANGED: "wait for the next pass",
 }
-"""What helps against all other reasons."""
+"""Advice on all other reasons."""

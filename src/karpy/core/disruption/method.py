@@ -1,4 +1,4 @@
-"""What a disruption method is: it proposes commands, and says later whether these still hold."""
+"""The interface of a disruption method: it proposes commands and validates them later."""
 
 from typing import Protocol
 
@@ -21,57 +21,57 @@ class Proposal(Struct, frozen=True, gc=False):
     refusals: tuple[NodeRefusal, ...] = ()
     notices: tuple[Notice, ...] = ()
     counts: tuple[Count, ...] = ()
-    """Gauges and histograms: their metrics take these values."""
+    """The values of gauges and histograms."""
     remarks: tuple[Remark, ...] = ()
     is_settled: bool = False
-    """Whether the method finds nothing until the cluster changes: it may be passed over."""
+    """Whether the method finds no command until the cluster changes: passes may skip it."""
 
     def as_changes(self) -> Changes:
-        """Return what is emitted of a proposal."""
+        """Return the events, metrics and log lines of a proposal."""
         return Changes(notices=self.notices, counts=self.counts, remarks=self.remarks)
 
 
 class Validation(Struct, frozen=True, gc=False):
-    """What is left of a command, and a refusal for every node of it that is left alone now."""
+    """What is left of a proposed command, and a refusal for each of its nodes that is left out."""
 
     command: Command | None = None
-    """The command as it is carried out; None if it is given up."""
+    """The command to carry out; None if the command is abandoned."""
     refusals: tuple[NodeRefusal, ...] = ()
     why: str = ""
-    """Why it is given up, in the word that events use: budget, scheduling or churn."""
+    """Why the command is abandoned, as events say it: `budget`, `scheduling` or `churn`."""
     notices: tuple[Notice, ...] = ()
     is_complete: bool = True
-    """Whether time was enough to say it."""
+    """Whether the validation ended within its time limit."""
 
 
 class DisruptionMethod(Protocol):
-    """One reason to disrupt nodes, with the rules of it."""
+    """A reason to disrupt nodes, with its rules."""
 
     @property
     def name(self) -> str:
-        """The method's name in verdicts and recordings."""
+        """The name of the method in verdicts and recordings."""
 
     @property
     def reason(self) -> DisruptionReason:
-        """What its commands are for; budgets are asked about it."""
+        """The reason of its commands, to which budgets apply."""
 
     @property
     def consolidation_type(self) -> str:
-        """What metrics call it; empty if it is no consolidation."""
+        """The label `consolidation_type` of metrics; empty if the method is no consolidation."""
 
     @property
     def disruption_class(self) -> DisruptionClass:
-        """What it heeds of what pods and nodes forbid."""
+        """Which protections of pods and nodes the method respects."""
 
     @property
     def is_validated(self) -> bool:
         """Whether its commands wait for a validation before they are carried out."""
 
     def propose(self, evaluation: Evaluation) -> Proposal:
-        """Choose commands, at least one if the method can do anything at all."""
+        """Return commands, at least one if the method finds a node to disrupt."""
 
     def validate(self, command: Command, evaluation: Evaluation) -> Validation:
-        """Say what of a command still holds on a later snapshot; its nodes are not in command."""
+        """Check a command on a later snapshot, in which its nodes do not count as `in_command`."""
 
 
 def eligible_count(method: DisruptionMethod, nodes: int) -> Count:
@@ -80,7 +80,9 @@ def eligible_count(method: DisruptionMethod, nodes: int) -> Count:
     return Count("voluntary_disruption_eligible_nodes", labels, float(nodes))
 
 
-def still_there(command: Command, evaluation: Evaluation) -> tuple[list[Node], list[NodeRefusal]]:
+def existing_nodes(
+    command: Command, evaluation: Evaluation
+) -> tuple[list[Node], list[NodeRefusal]]:
     """Return the nodes of a command that exist, and a refusal for each that does not."""
     nodes = [node for each in command.nodes if (node := evaluation.nodes.get(each.claim))]
     gone = [

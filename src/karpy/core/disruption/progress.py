@@ -1,8 +1,9 @@
 """
-What a command does next when it sees the cluster again.
+The next step of a command, given a snapshot of the cluster.
 
-A command is a value: the controller shows it a snapshot, does what comes out, and keeps what the
-command has become; nothing sleeps. What was asked for and is not seen is asked for again.
+A command is a value. The controller passes the command with a snapshot, carries out the resulting
+changes, and stores the resulting command; nothing sleeps. A change that the next snapshot does not
+show is requested again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -40,39 +41,40 @@ from karpy.model.times import write_duration
 from karpy.model.verdicts import Launch, NodeRefusal
 
 VALIDATION_DELAY: Final = timedelta(seconds=15)
-"""How long a proposal waits before it is validated: pods come and go."""
+"""Time between the proposal of a command and its validation."""
 PACE: Final = timedelta(seconds=1)
+"""Time between two steps of a command."""
 TAINTING_PACE: Final = timedelta(milliseconds=250)
-"""Replacements are launched before provisioning looks for other room for what was on the nodes."""
+"""Short, so that replacements exist before provisioning launches nodes for the same pods."""
 FORMING_TIME: Final = timedelta(minutes=2)
-"""Nodes are tainted and replacements launched by then: no other command is proposed meanwhile."""
-PATIENCE_LEAST: Final = timedelta(minutes=10)
-PATIENCE_MOST: Final = timedelta(hours=1)
-_PATIENCE_PER_NODE: Final = timedelta(milliseconds=80)
+"""Time limit for tainting nodes and launching replacements; meanwhile no command is proposed."""
+COMMAND_TIME_MIN: Final = timedelta(minutes=10)
+COMMAND_TIME_MAX: Final = timedelta(hours=1)
+_TIME_PER_NODE: Final = timedelta(milliseconds=80)
 _REBOOT_REQUESTED: Final = "RebootRequested"
-_SPARED: Final = "leaving nodes out of a disruption command, pods there forbid it"
+_LEFT_OUT: Final = "leaving nodes out of a disruption command, pods there forbid it"
 _UNTAINTABLE: Final = "leaving nodes out of a disruption command, they could not be tainted"
 
 
 class NodeChange(Struct, frozen=True, gc=False):
-    """What is to be done to one node: to its NodeClaim, its Node or both."""
+    """The changes to one node: to its NodeClaim, its Node or both."""
 
     claim: str
     node: str
     changes: Changes
     is_disruptive: bool = False
-    """Whether it taints, deletes or reboots: the pods of the node are confirmed before."""
+    """Whether the node is tainted, deleted or rebooted, which needs a confirmation first."""
 
 
 class Progress(Struct, frozen=True, gc=False):
-    """What a command has become, and what it asks for."""
+    """A command after a step, and the changes and launches that the step requests."""
 
     command: Command
     changes: tuple[NodeChange, ...] = ()
     launches: tuple[Launch, ...] = ()
-    """NodeClaims to create; `with_launched` takes their names, and all of them or none."""
+    """NodeClaims to create, all or none; their names go to `with_claim_names`."""
     outcome: Changes = Changes()
-    """What is emitted on the command as a whole, and when to look again."""
+    """Events, metrics and log lines of the command as a whole, and when to take the next step."""
 
 
 def validation_due(command: Command) -> datetime:
@@ -82,20 +84,20 @@ def validation_due(command: Command) -> datetime:
 
 
 def start(command: Command, snapshot: Snapshot) -> Progress:
-    """Begin to carry out a command that needs no validation, or has just had it."""
+    """Begin to carry out a command that needs no validation, or has passed it."""
     begun = replace(command, stage=Stage.TAINTING, begun=snapshot.now)
-    remark = Changes(remarks=(_beginning(begun),))
+    remark = Changes(remarks=(_start_remark(begun),))
     progress = _reboot(begun, snapshot) if command.is_reboot else _taint(begun, snapshot)
     return replace(progress, outcome=joined(remark, progress.outcome))
 
 
 def start_validated(command: Command, validation: Validation, snapshot: Snapshot) -> Progress:
-    """Go on with what is left of a command after its validation, or abandon it."""
+    """Begin to carry out what validation has left of a command, or abandon the command."""
     kept = validation.command
     left = 0 if kept is None else len(kept.nodes)
     counts = failed_validations(command, len(command.nodes) - left)
-    # Differs: events about a multi-node command that validation rejects: Karpenter has emptied the
-    # command before and emits none; Karpy emits one for each node of the command.
+    # Differs: events about a multi-node command that validation rejects: Karpenter empties the
+    # command first and emits no event; Karpy emits one for each node of the command.
     emitted = Changes(notices=validation.notices, counts=counts)
     if kept is None:
         text = f"abandoning {command.method} attempt, command is no longer valid"
@@ -107,7 +109,7 @@ def start_validated(command: Command, validation: Validation, snapshot: Snapshot
 
 
 def advance(command: Command, snapshot: Snapshot) -> Progress:
-    """Take the next step of a command that has begun, if it is time for one."""
+    """Take the next step of a command that has begun."""
     match command.stage:
         case Stage.TAINTING:
             return _taint(command, snapshot)
@@ -118,8 +120,8 @@ def advance(command: Command, snapshot: Snapshot) -> Progress:
     return Progress(command)
 
 
-def with_launched(command: Command, claims: Sequence[str]) -> Command:
-    """Note the names of the replacements' NodeClaims, in their order."""
+def with_claim_names(command: Command, claims: Sequence[str]) -> Command:
+    """Set the NodeClaim names of the replacements, which are in the same order."""
     named = zip(command.replacements, claims, strict=True)
     return replace(
         command,
@@ -128,22 +130,23 @@ def with_launched(command: Command, claims: Sequence[str]) -> Command:
     )
 
 
-def without_launched(command: Command, snapshot: Snapshot) -> Progress:
-    """End a command of which a replacement could not be launched; its nodes stay."""
+def fail_launch(command: Command, snapshot: Snapshot) -> Progress:
+    """Fail a command because a replacement could not be launched; its nodes are kept."""
     return _fail(command, snapshot, "a replacement could not be launched")
 
 
-def without_refused(
+def leave_out_refused(
     progress: Progress, refusals: Sequence[NodeRefusal], evaluation: Evaluation
 ) -> Progress:
     """
-    Leave the refused nodes alone, and remove what is written on them.
+    Leave refused nodes out of a command, and remove their taints and conditions.
 
-    The others go on, unless replacements were chosen for all of them together.
+    The command goes on with its other nodes, unless it has replacements: these were chosen for the
+    pods of all nodes together, so the command fails.
     """
     command, refused = progress.command, {each.node for each in refusals}
     left = tuple(each for each in command.nodes if each.node not in refused)
-    emitted = _spared(command, refusals, evaluation)
+    emitted = _left_out(command, refusals, evaluation)
     if command.replacements or not left:
         given_up = replace(command, stage=Stage.FAILED)
         undone = _untainted({each.claim for each in command.nodes}, evaluation.nodes)
@@ -159,20 +162,20 @@ def without_refused(
 
 
 def failed_validations(command: Command, nodes: int) -> tuple[Count, ...]:
-    """Count nodes of a command that are left alone after all."""
+    """Return the count of nodes that failed validation or confirmation."""
     if not nodes:
         return ()
     labels = {"consolidation_type": command.consolidation_type}
     return (Count("voluntary_disruption_failed_validations_total", labels, float(nodes)),)
 
 
-def patience(nodes: int) -> timedelta:
-    """Return how long a command may take while so many nodes are in one: clouds get slow."""
-    return max(PATIENCE_LEAST, min(nodes * _PATIENCE_PER_NODE, PATIENCE_MOST))
+def command_time_limit(nodes: int) -> timedelta:
+    """Return the time limit of a command; it grows with `nodes`, the nodes in all commands."""
+    return max(COMMAND_TIME_MIN, min(nodes * _TIME_PER_NODE, COMMAND_TIME_MAX))
 
 
 def _reboot(command: Command, snapshot: Snapshot) -> Progress:
-    """Ask for the reboot of the one node of a command, which is over with that."""
+    """Request the reboot of the node of a command; the command is done then."""
     nodes = _by_claim(snapshot)
     changes = []
     for each in command.nodes:
@@ -181,7 +184,7 @@ def _reboot(command: Command, snapshot: Snapshot) -> Progress:
             written = _request_reboot(each, node.claim_record, command)
             changes.append(NodeChange(each.claim, each.node, written, is_disruptive=True))
     done = replace(command, stage=Stage.DONE)
-    counts = _decisions(command) if changes else ()
+    counts = _decision_counts(command) if changes else ()
     return Progress(done, tuple(changes), outcome=Changes(counts=counts))
 
 
@@ -215,7 +218,7 @@ def _with_grace(claim: ClaimRecord, grace: timedelta | None) -> ClaimRecord:
 
 
 def _taint(command: Command, snapshot: Snapshot) -> Progress:
-    """Taint nodes until all are seen tainted; those that are deleted meanwhile are left out."""
+    """Taint nodes until the snapshot shows all taints; leave out nodes deleted meanwhile."""
     nodes = _by_claim(snapshot)
     staying = _staying(command, nodes)
     if not staying:
@@ -229,24 +232,24 @@ def _taint(command: Command, snapshot: Snapshot) -> Progress:
         if written is not None:
             changes[each.claim] = NodeChange(each.claim, each.node, written, is_disruptive=True)
     if not changes:
-        return _go_on_tainted(command, snapshot)
+        return _after_tainting(command, snapshot)
     if _is_late_to_form(command, snapshot):
         return _without_untainted(command, changes.keys(), snapshot)
     return Progress(command, tuple(changes.values()), outcome=Changes(requeue_after=TAINTING_PACE))
 
 
-def _go_on_tainted(command: Command, snapshot: Snapshot) -> Progress:
+def _after_tainting(command: Command, snapshot: Snapshot) -> Progress:
     if command.replacements:
         return _launch(replace(command, stage=Stage.LAUNCHING), snapshot)
     return _wait(replace(command, stage=Stage.WAITING), snapshot)
 
 
 def _without_untainted(command: Command, claims: Collection[str], snapshot: Snapshot) -> Progress:
-    """Leave out nodes that cannot be tainted, so that they hold up no others."""
+    """Leave out nodes that cannot be tainted, so that the command goes on without them."""
     done = tuple(each for each in command.nodes if each.claim not in claims)
     if command.replacements or not done:
         return _fail(command, snapshot, "tainting its nodes took too long")
-    progress = _go_on_tainted(replace(command, nodes=done), snapshot)
+    progress = _after_tainting(replace(command, nodes=done), snapshot)
     fields = {"command": str(command), "nodeclaims": ",".join(sorted(claims))}
     remark = Changes(remarks=(Remark(_UNTAINTABLE, fields, is_error=True),))
     return replace(
@@ -273,18 +276,18 @@ def _launch_again(command: Command, snapshot: Snapshot) -> Progress:
 
 
 def _wait(command: Command, snapshot: Snapshot) -> Progress:
-    """Wait for replacements, then delete; what was asked for and is not seen is asked for again."""
+    """Wait until all replacements are initialized, then delete the NodeClaims of the nodes."""
     nodes = _by_claim(snapshot)
-    seen = tuple(_seen(each, nodes) for each in command.replacements)
-    counts = () if command.is_counted else _decisions(command)
+    seen = tuple(_updated(each, nodes) for each in command.replacements)
+    counts = () if command.is_counted else _decision_counts(command)
     command = replace(command, replacements=seen, is_counted=True)
     if any(not each.is_initialized and not _is_staying(each.claim, nodes) for each in seen):
         return _fail(command, snapshot, "a replacement was deleted", counts)
     staying = _staying(command, nodes)
     if not staying:
-        # Differs: a command whose nodes are all being deleted when its time is over: Karpenter
-        # counts it as failed and removes the taints of the nodes; Karpy counts it as succeeded,
-        # because nothing is left to do.
+        # Differs: a command that passes its time limit when all its nodes are being deleted:
+        # Karpenter counts the command as failed and removes the taints of the nodes; Karpy counts
+        # it as succeeded, because nothing is left to do.
         remark = Remark("command succeeded", {"command": str(command)})
         outcome = Changes(counts=counts, remarks=(remark,))
         return Progress(replace(command, stage=Stage.DONE), outcome=outcome)
@@ -294,7 +297,7 @@ def _wait(command: Command, snapshot: Snapshot) -> Progress:
         notice
         for each in seen
         if not each.is_initialized
-        for notice in _awaited(nodes[each.claim].claim_record, command)
+        for notice in _waiting_notices(nodes[each.claim].claim_record, command)
     )
     if notices:
         outcome = Changes(notices=notices, counts=counts, requeue_after=PACE)
@@ -312,7 +315,7 @@ def _wait(command: Command, snapshot: Snapshot) -> Progress:
 
 
 def _deletion(node: Node, chosen: CommandNode, command: Command, snapshot: Snapshot) -> Changes:
-    """Delete the NodeClaim of a node; its termination does the rest."""
+    """Delete the NodeClaim of a node, with events and metrics."""
     claim = node.claim_record
     assert claim is not None
     reason = command.reason.value
@@ -343,7 +346,7 @@ def _deletion(node: Node, chosen: CommandNode, command: Command, snapshot: Snaps
         counts.append(unhealthy_count(claim, _type_of(chosen), grace))
     written = None
     if chosen.drain_bound is not None:
-        # The time that it took to get here must not be taken from the drain.
+        # Count from now: the time that replacements took to boot must not shorten the drain.
         written = with_termination_deadline(claim, snapshot.now + chosen.drain_bound)
     return Changes(written, deletes_claim=True, notices=notices, counts=tuple(counts))
 
@@ -351,7 +354,7 @@ def _deletion(node: Node, chosen: CommandNode, command: Command, snapshot: Snaps
 def _fail(
     command: Command, snapshot: Snapshot, why: str, counts: tuple[Count, ...] = ()
 ) -> Progress:
-    """Keep the nodes; replacements stay, too, and are found empty soon enough."""
+    """Fail a command and keep its nodes; emptiness deletes replacements that stay unused."""
     changes = _untainted({each.claim for each in command.nodes}, _by_claim(snapshot))
     missing = sum(not each.is_initialized for each in command.replacements)
     count = Count("voluntary_disruption_queue_failures_total", _labels(command), float(missing))
@@ -385,7 +388,7 @@ def _is_staying(claim: str, nodes: Mapping[str, Node]) -> bool:
     return claim in nodes and not nodes[claim].is_terminating
 
 
-def _seen(replacement: Replacement, nodes: Mapping[str, Node]) -> Replacement:
+def _updated(replacement: Replacement, nodes: Mapping[str, Node]) -> Replacement:
     node = nodes.get(replacement.claim)
     if replacement.is_initialized or node is None or node.claim_record is None:
         return replacement
@@ -396,15 +399,15 @@ def _seen(replacement: Replacement, nodes: Mapping[str, Node]) -> Replacement:
 def _is_late(command: Command, snapshot: Snapshot) -> bool:
     assert command.begun is not None
     nodes = len(snapshot.in_command | command.claims)
-    return snapshot.now - command.begun > patience(nodes)
+    return snapshot.now - command.begun > command_time_limit(nodes)
 
 
 def _is_late_to_form(command: Command, snapshot: Snapshot) -> bool:
     assert command.begun is not None
-    return snapshot.now - command.begun > FORMING_TIME + len(command.nodes) * _PATIENCE_PER_NODE
+    return snapshot.now - command.begun > FORMING_TIME + len(command.nodes) * _TIME_PER_NODE
 
 
-def _awaited(claim: ClaimRecord | None, command: Command) -> tuple[Notice, ...]:
+def _waiting_notices(claim: ClaimRecord | None, command: Command) -> tuple[Notice, ...]:
     assert claim is not None
     subject, reason = about_claim(claim), command.reason.value
     return (
@@ -423,7 +426,7 @@ def _awaited(claim: ClaimRecord | None, command: Command) -> tuple[Notice, ...]:
     )
 
 
-def _beginning(command: Command) -> Remark:
+def _start_remark(command: Command) -> Remark:
     fields = {
         "command": str(command),
         "decision": command.decision,
@@ -436,12 +439,12 @@ def _beginning(command: Command) -> Remark:
     return Remark("disrupting node(s)", fields)
 
 
-def _spared(command: Command, refusals: Sequence[NodeRefusal], evaluation: Evaluation) -> Changes:
+def _left_out(command: Command, refusals: Sequence[NodeRefusal], evaluation: Evaluation) -> Changes:
     why = "; ".join(f"{each.node}: {each.why.value} ({each.detail})" for each in refusals)
     return Changes(
         notices=tuple(refusal_notices(refusals, evaluation)),
         counts=failed_validations(command, len(refusals)),
-        remarks=(Remark(_SPARED, {"command": str(command), "nodes": why}),),
+        remarks=(Remark(_LEFT_OUT, {"command": str(command), "nodes": why}),),
     )
 
 
@@ -453,18 +456,18 @@ def _labels(command: Command) -> dict[str, str]:
     }
 
 
-def _decisions(command: Command) -> tuple[Count, ...]:
+def _decision_counts(command: Command) -> tuple[Count, ...]:
     labels = _labels(command)
     pools = dict.fromkeys(each.pool for each in command.nodes)
     by_pool = "voluntary_disruption_decisions_by_nodepool_total"
     return (
         Count("voluntary_disruption_decisions_total", labels),
         *(Count(by_pool, {"nodepool": pool, **labels}) for pool in pools),
-        *(_terminated_first(command, pool) for pool in pools if command.terminates_first),
+        *(_terminate_first_count(command, pool) for pool in pools if command.terminates_first),
     )
 
 
-def _terminated_first(command: Command, pool: str) -> Count:
+def _terminate_first_count(command: Command, pool: str) -> Count:
     return Count(
         "voluntary_disruption_terminate_first_decisions_total",
         {
@@ -476,24 +479,24 @@ def _terminated_first(command: Command, pool: str) -> Count:
 
 
 def _type_of(node: CommandNode) -> str:
-    """Return the type of the condition that a node is repaired for."""
-    # A type may have a slash, a reason has none.
+    """Return the type of the Node condition that a repair is for."""
+    # A condition type may have a slash, a reason has none.
     return node.condition.rpartition("/")[0]
 
 
 class Headroom(Struct, frozen=True, gc=False):
-    """What the limits of NodePools say to the replacements of a command."""
+    """Whether the replacements of a command fit the limits of their NodePools."""
 
     exceeded: str = ""
-    """The NodePool that would exceed its limits; empty if none does."""
+    """The NodePool that would exceed its limits; empty if there is none."""
     is_known: bool = True
-    """Whether all machines of these NodePools are there; until then their size is unknown."""
+    """Whether all machines of these NodePools are launched; before that their size is unknown."""
 
 
-# Differs: limits of a NodePool when a replacement is launched: Karpenter checks them when it
-# decides and no more; Karpy checks them again, because provisioning may have launched nodes since.
+# Differs: limits of a NodePool when a replacement is launched: Karpenter checks them only when it
+# decides; Karpy checks them again, because provisioning may have launched nodes since.
 def find_headroom(command: Command, snapshot: Snapshot) -> Headroom:
-    """Compare the limits of NodePools with what they have, and with the replacements."""
+    """Compare the limits of NodePools with their nodes and the replacements of a command."""
     launches = [each.launch for each in command.replacements if each.launch.options]
     pools = {each.pool for each in launches}
     left = {each.name: dict(each.limits) for each in snapshot.pools if each.name in pools}
@@ -513,7 +516,7 @@ def find_headroom(command: Command, snapshot: Snapshot) -> Headroom:
 
 
 def _largest_amount(resource: str, launch: Launch, catalog: Catalog) -> int:
-    """Return the most that any type of a launch has of a resource."""
+    """Return the largest amount of a resource among the instance types of a launch."""
     if resource == NODES:
         return 1
     names = {each.instance_type for each in launch.options}

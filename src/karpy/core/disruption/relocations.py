@@ -1,4 +1,4 @@
-"""Where the pods of a node go that must be replaced, whatever that costs."""
+"""Places for the pods of a node that has to be replaced, at any price."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,14 @@ from karpy.model.pods import Pod
 from karpy.model.settings import ReservedMode
 
 
-def relocate_with_others(
+def relocate_keeping_places(
     candidate: Candidate, evaluation: Evaluation, moved: Sequence[Pod] | None = None
 ) -> Relocation:
     """
-    Find places for a candidate's pods, and for other pods whose room they would take.
+    Find places for a candidate's pods that leave pending and virtual pods the room these have.
 
-    Among these are virtual ones of CapacityBuffers. Where there is no place for all of them, only
-    the candidate's pods count: others hold no node.
+    If there is no place for all of them, find places for the candidate's pods alone: other pods
+    must not stop the disruption.
     """
     found = _relocate(candidate, evaluation, moved, keeps_places=True)
     if found.homeless and evaluation.problem.queue and not found.is_out_of_time:
@@ -37,5 +37,5 @@ def _relocate(
         reserved_mode=ReservedMode.FALLBACK,
         stops_early=False,
         keeps_places=keeps_places,
-        closed=evaluation.awaiting,
+        closed=evaluation.awaiting_pods,
     )

@@ -1,4 +1,4 @@
-"""Pods that are about to move anyway: nodes boot for them, or a rollout replaces them."""
+"""Pods that consolidation should not move: nodes boot for them, or a rollout replaces them."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -11,15 +11,15 @@ from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
 
 BOOTING_TIME: Final = timedelta(minutes=5)
-"""A node that is not initialized by then holds up no consolidation."""
+"""Longest time for which consolidation waits until a node is initialized."""
 SCALE_OUT_TIME: Final = timedelta(minutes=10)
-"""Nodes that have booted one after the other for so long hold up no consolidation any more."""
+"""Longest time for which consolidation waits while nodes boot one after the other."""
 PAUSE: Final = timedelta(seconds=30)
-"""Between nodes that boot one after the other; in a longer pause a command can be validated."""
+"""Longest pause within one scale-out; in a longer pause a command can be validated."""
 STEP_TIME: Final = timedelta(minutes=10)
-"""A rollout without a new pod for so long is stuck, as Deployments have it by default."""
+"""A rollout without a new pod for this time is stuck: `progressDeadlineSeconds` by default."""
 ROLLOUT_TIME: Final = timedelta(hours=1)
-"""A rollout that began longer ago holds up no consolidation any more."""
+"""Longest time for which consolidation waits for a rollout."""
 REPLICA_SET: Final = ("apps/v1", "ReplicaSet")
 _TEMPLATE_HASH: Final = "pod-template-hash"
 
@@ -30,7 +30,7 @@ class ReplicaSet(NamedTuple):
     namespace: str
     deployment: str
     digest: str
-    """What its name adds to that of the Deployment: the hash of its pod template."""
+    """The end of its name: the hash of its pod template."""
 
 
 # --- scale-out -----------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ class ReplicaSet(NamedTuple):
 # Differs: consolidation while nodes for pending pods are being launched: Karpenter moves pods of
 # other nodes and moves them again once the new nodes are ready; Karpy waits for the new nodes.
 def is_scaling_out(snapshot: Snapshot) -> bool:
-    """Say whether nodes for pending pods are on their way, and have not been for too long."""
+    """Say whether nodes are being launched for pending pods, for no longer than SCALE_OUT_TIME."""
     booting = {each.name for each in snapshot.nodes if _is_booting(each, snapshot)}
     if not any(pod.is_expected and pod.node_name in booting for pod in uncounted(snapshot.pods)):
         return False
@@ -55,14 +55,14 @@ def _is_booting(node: Node, snapshot: Snapshot) -> bool:
 
 
 def _began(snapshot: Snapshot) -> datetime:
-    """Return since when nodes have booted without a pause until now."""
+    """Return since when nodes have been booting without a `PAUSE` until now."""
     began = snapshot.now
     boots = []
     for node in snapshot.nodes:
         claim = node.claim_record
         if claim is not None and claim.meta.created is not None:
-            said = claim.conditions.get(INITIALIZED)
-            booted = said.changed if said is not None and said.is_true else snapshot.now
+            state = claim.conditions.get(INITIALIZED)
+            booted = state.changed if state is not None and state.is_true else snapshot.now
             boots.append((min(booted, claim.meta.created + BOOTING_TIME), claim.meta.created))
     for booted, created in sorted(boots, reverse=True):
         if booted + PAUSE >= began:
@@ -76,7 +76,7 @@ def _began(snapshot: Snapshot) -> datetime:
 # Differs: consolidation of nodes whose pods a Deployment is about to replace: Karpenter evicts
 # these pods, although the rollout deletes them anyway; Karpy waits for the end of the rollout.
 def find_rollouts(pods: Iterable[Pod], now: datetime) -> frozenset[ReplicaSet]:
-    """Return the ReplicaSets whose Deployment has pods of several, a new one among them."""
+    """Return the ReplicaSets of Deployments that have pods of several, with one created lately."""
     known: dict[tuple[int, str, str], ReplicaSet | None] = {}
     created: dict[tuple[str, str], dict[ReplicaSet, list[datetime]]] = {}
     for pod in pods:
@@ -93,7 +93,7 @@ def find_rollouts(pods: Iterable[Pod], now: datetime) -> frozenset[ReplicaSet]:
 
 
 def replica_set_uid(pod: Pod) -> str:
-    """Return the UID of the ReplicaSet that controls a pod; empty without one."""
+    """Return the UID of the ReplicaSet that controls a pod; empty if there is none."""
     return next(
         (
             owner.uid
@@ -105,7 +105,7 @@ def replica_set_uid(pod: Pod) -> str:
 
 
 def replica_set_of(pod: Pod) -> ReplicaSet | None:
-    """Return the ReplicaSet of a Deployment that controls a pod; None without one."""
+    """Return the ReplicaSet of a Deployment that controls a pod; None if there is none."""
     digest = pod.labels.get(_TEMPLATE_HASH, "")
     for owner in pod.owners:
         is_set = owner.is_controller and (owner.api_version, owner.kind) == REPLICA_SET

@@ -1,4 +1,4 @@
-"""What is written on nodes that are about to be disrupted, and removed if they are not."""
+"""The taint and the condition of a node that a command disrupts: set, removed, cleaned up."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -28,7 +28,7 @@ def tainted(node: Node, reason: DisruptionReason, now: datetime) -> Changes | No
 
 
 def untainted(node: Node) -> Changes | None:
-    """Remove what `tainted` wrote; None if nothing is there, or belongs to the termination."""
+    """Remove the taint and the condition; None if both are absent or the node is terminating."""
     claim, record = node.claim_record, node.node_record
     if claim is None or node.is_terminating:
         return None
@@ -39,14 +39,14 @@ def untainted(node: Node) -> Changes | None:
     return _changes(claim, without(claim, DISRUPTION_REASON), changed)
 
 
-def find_strays(snapshot: Snapshot) -> Iterator[tuple[Node, Changes]]:
-    """Find taints and conditions that no command accounts for: left by a failure or a restart."""
+def find_orphaned_taints(snapshot: Snapshot) -> Iterator[tuple[Node, Changes]]:
+    """Find taints and conditions that no command owns: left behind by a failure or a restart."""
     for node in sorted(snapshot.nodes, key=lambda each: each.name):
         is_free = not (node.claim in snapshot.in_command or node.is_deleting or node.is_rebooting)
         if is_free and not node.is_foreign:
             changes = untainted(node)
             if changes is not None and not node.is_initialized:
-                # A node that returns from its reboot keeps the reason until it is initialized.
+                # A rebooted node keeps its DisruptionReason until it is initialized again.
                 changes = None if changes.node is None else replace(changes, claim=None)
             if changes is not None:
                 yield node, changes

@@ -1,1 +1,1 @@
-"""What Karpy writes on a NodePool and counts of it; from records to records, pure."""
+"""The status of NodePools: conditions, hash, usage; pure functions from records to records."""

@@ -1,9 +1,9 @@
 """
-The hash of a NodePool, and which objects carry it: a NodeClaim with another one has drifted.
+The hash of a NodePool and its annotations: a NodeClaim with another hash has drifted.
 
-The numbers are those of Karpenter: with others, every node of a cluster that is taken over drifts.
-They are those of mitchellh/hashstructure v2, FormatV2 over FNV-1 of 64 bits, with lists as sets and
-without zero values; node classes of clouds are hashed in the same way.
+The hashes equal Karpenter's; otherwise every node of a migrated cluster would drift. The algorithm
+is that of mitchellh/hashstructure v2: FormatV2 over 64-bit FNV-1, lists as sets, zero values left
+out. Node classes of clouds are hashed in the same way.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from karpy.model.pools import PoolTemplate
 from karpy.model.records import ClaimRecord, NodeClassRef, PoolRecord
 
 VERSION: Final = "v3"
-"""Of the way to hash; hashes of different versions say nothing about each other."""
+"""The version of the hash; hashes of different versions cannot be compared."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 _START: Final = 0xCBF29CE484222325
 _PRIME: Final = 0x100000001B3
@@ -32,11 +32,11 @@ _WORD: Final = 8
 
 
 class Stamped(Struct, frozen=True, gc=False):
-    """A pool and some of its claims with their new hashes; the claims are to be written first."""
+    """A pool and its NodeClaims with their new hashes; the NodeClaims must be written first."""
 
     pool: PoolRecord
     claims: tuple[ClaimRecord, ...] = ()
-    """The claims that change."""
+    """The NodeClaims that change."""
 
 
 def hash_template(template: PoolTemplate) -> str:
@@ -60,15 +60,15 @@ def hash_template(template: PoolTemplate) -> str:
 
 
 def hash_annotations(digest: str) -> dict[str, str]:
-    """Return the annotations that carry the hash of a template on pools and claims."""
+    """Return the hash annotations of a NodePool and its NodeClaims."""
     return {NODE_POOL_HASH: digest, NODE_POOL_HASH_VERSION: VERSION}
 
 
 def stamp(pool: PoolRecord, digest: str, claims: Iterable[ClaimRecord]) -> Stamped:
     """
-    Annotate a pool with the hash of its template; its claims, too, if the hash version is new.
+    Annotate a pool with its hash, and also its NodeClaims if the hash version of the pool is old.
 
-    A claim that has drifted already keeps its old hash, so that it stays drifted.
+    A NodeClaim that has drifted keeps its old hash, so that it stays drifted.
     """
     stamped = _annotated(pool, hash_annotations(digest))
     if pool.meta.annotations.get(NODE_POOL_HASH_VERSION) == VERSION:
@@ -94,7 +94,7 @@ def _restamped(claim: ClaimRecord, digest: str) -> ClaimRecord:
 
 
 def _unless_zero(name: str, fields: list[tuple[str, int | None]]) -> int | None:
-    """Hash a struct that is left out of another one if nothing is in it."""
+    """Hash a nested struct; None if all its fields are zero values."""
     return None if all(value is None for _, value in fields) else hash_struct(name, fields)
 
 
@@ -125,14 +125,14 @@ def _node_class(ref: NodeClassRef | None) -> int | None:
 def _grace_period(period: timedelta | None) -> int | None:
     if period is None:
         return None
-    # A period of nothing is there, though empty: the struct is hashed without its field.
+    # A period of zero: the field is a zero value and left out, the struct is hashed.
     return hash_struct("Duration", [("Duration", _nanoseconds(period) if period else None)])
 
 
 def _expire_after(period: timedelta | None) -> int | None:
     if period is None:
         return None
-    # This one is a pointer: a period of nothing is a number, and is hashed.
+    # This field is a pointer in Go: a period of zero is not a zero value, and is hashed.
     return hash_struct("NillableDuration", [("Duration", _nanoseconds(period))])
 
 
@@ -162,12 +162,12 @@ def hash_map(values: Mapping[str, int]) -> int:
 
 
 def hash_set(hashes: Iterable[int]) -> int:
-    """Hash a list whose order does not matter; an element that is there twice cancels out."""
+    """Hash a list whose order does not matter; two equal elements cancel each other out."""
     return reduce(xor, hashes, 0)
 
 
 def hash_struct(name: str, fields: Iterable[tuple[str, int | None]]) -> int:
-    """Hash a struct by its type's name and its fields in their order; None is a zero value."""
+    """Hash a struct by the name of its type and its fields in order; None is a zero value."""
     total = hash_text(name)
     for key, value in fields:
         if value is not None:

@@ -1,4 +1,4 @@
-"""The conditions of a NodePool: whether it can be used, and whether its nodes register."""
+"""The conditions of a NodePool: ValidationSucceeded, NodeClassReady, registration health."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,12 +20,12 @@ CLASS_MISSING: Final = "FailedResolvingNodeClass"
 NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 ATTEMPTS: Final = 4
 FAILURES_MAX: Final = 2
-"""With so many failures among the last attempts a pool is unhealthy."""
+"""Failures among the last `ATTEMPTS` attempts that make a pool unhealthy."""
 _WAITS: Final = "object is awaiting reconciliation"
 
 
 def with_true(pool: PoolRecord, type_: str, now: datetime) -> PoolRecord:
-    """Set a condition of a pool to True; its type is the reason."""
+    """Set a condition of a pool to True, with its type as the reason."""
     return _with_condition(pool, Condition(type_, TRUE, now, type_), now)
 
 
@@ -38,7 +38,7 @@ def with_false(
 
 def _with_condition(pool: PoolRecord, condition: Condition, now: datetime) -> PoolRecord:
     meta = pool.meta
-    # All conditions that Ready depends on are set with the first one, as Unknown.
+    # With its first condition, a pool gets all conditions that Ready depends on, as Unknown.
     begun = pool.conditions.begun(meta.created or now, now, meta.generation)
     updated = begun.with_condition(
         replace(condition, generation=meta.generation), now, is_deleting=meta.is_deleting
@@ -47,7 +47,7 @@ def _with_condition(pool: PoolRecord, condition: Condition, now: datetime) -> Po
 
 
 def judge_readiness(pool: PoolRecord, node_class: ClassState | None, now: datetime) -> Changes:
-    """Set NodeClassReady on a pool; None is a node class that does not exist."""
+    """Set NodeClassReady on a pool; `node_class` is None if it does not exist."""
     why = _why_not_ready(node_class)
     if why is None:
         return Changes(pool=with_true(pool, NODE_CLASS_READY, now))
@@ -60,9 +60,10 @@ def judge_readiness(pool: PoolRecord, node_class: ClassState | None, now: dateti
 
 
 def class_missing(subject: Subject, name: str) -> Notice:
-    """Return the event of an object whose node class cannot be found."""
+    """Return the event about a node class that does not exist."""
     # Differs: the event about a node class that does not exist: Karpenter's has no reason and does
-    # not name the node class; Karpy's has both, because events.k8s.io refuses one without a reason.
+    # not name the node class; Karpy's has both, because events.k8s.io rejects an event without a
+    # reason.
     return Notice(
         subject,
         CLASS_MISSING,
@@ -76,13 +77,13 @@ def judge_unserved(pool: PoolRecord, served: Sequence[str], now: datetime) -> Ch
     """
     Set NodeClassReady to False on a pool whose kind of node class the provider does not serve.
 
-    A pool on which another autoscaler has set the condition is that one's, and stays as it is.
+    A pool stays as it is if another autoscaler has set this condition on it.
     """
-    # Differs: a NodePool whose kind of node class no provider serves: Karpenter says nothing; Karpy
-    # writes a condition and an event, because such a NodePool waits for ever otherwise.
+    # Differs: a NodePool whose kind of node class no provider serves: Karpenter reports nothing;
+    # Karpy writes a condition and an event, because such a NodePool never launches a node.
     known = pool.conditions.get(NODE_CLASS_READY)
-    has_said = known is not None and known.reason not in {NOT_SERVED, AWAITING}
-    if has_said or not pool.node_class.kind:
+    is_foreign = known is not None and known.reason not in {NOT_SERVED, AWAITING}
+    if is_foreign or not pool.node_class.kind:
         return Changes()
     kind = f"{pool.node_class.kind}.{pool.node_class.group}"
     message = f"The provider serves {' and '.join(served)}, not {kind}: nothing is launched"
@@ -112,7 +113,7 @@ def judge_validity(pool: PoolRecord, faults: Sequence[str], now: datetime) -> Ch
     """
     Set ValidationSucceeded on a pool.
 
-    The faults are those of `codec.poolrules`, which checks manifests and objects alike.
+    `codec.poolrules` finds the faults, in manifests and in objects of the API server alike.
     """
     if not faults:
         return Changes(pool=with_true(pool, VALIDATION_SUCCEEDED, now))
@@ -122,7 +123,7 @@ def judge_validity(pool: PoolRecord, faults: Sequence[str], now: datetime) -> Ch
 
 
 class RegistrationHealth(Struct, frozen=True, gc=False):
-    """The last attempts of a pool's nodes to register, oldest first."""
+    """Whether the last nodes of a pool registered, oldest first."""
 
     attempts: tuple[bool, ...] = ()
 
@@ -138,7 +139,7 @@ class RegistrationHealth(Struct, frozen=True, gc=False):
 
 
 class HealthUpdate(Struct, frozen=True, gc=False):
-    """The health of a pool to remember, and the pool with its condition."""
+    """The registration health of a pool, and the pool with its condition."""
 
     health: RegistrationHealth
     pool: PoolRecord
@@ -152,7 +153,7 @@ def record_attempt(
     *,
     is_success: bool,
 ) -> HealthUpdate:
-    """Record whether a claim's node registered, unless a former pool of that name owns it."""
+    """Record whether the node of a claim registered, if this pool owns the claim (by UID)."""
     if not any(each.kind == "NodePool" and each.uid == pool.meta.uid for each in claim.meta.owners):
         return HealthUpdate(health, pool)
     after = health.with_attempt(is_success=is_success)
@@ -169,9 +170,9 @@ def refresh_health(
     health: RegistrationHealth, pool: PoolRecord, class_generation: int | None, now: datetime
 ) -> HealthUpdate:
     """
-    Reset the health of a pool if its specification or that of its node class has changed.
+    Reset the registration health of a pool if its spec, or the spec of its node class, has changed.
 
-    After a restart the attempts are restored from the condition.
+    After a restart, attempts are restored from the condition.
     """
     condition = pool.conditions.get(NODE_REGISTRATION_HEALTHY)
     is_stale = (

@@ -1,4 +1,4 @@
-"""NodePools that keep a fixed number of nodes: how many there are, lack, and may be launched."""
+"""Static NodePools: how many nodes they have, lack, and may launch."""
 
 from collections.abc import Collection, Iterable
 from datetime import timedelta
@@ -18,20 +18,20 @@ PERIOD: Final = timedelta(minutes=1)
 LIMITED_PERIOD: Final = timedelta(seconds=30)
 UNSYNCED_PERIOD: Final = timedelta(seconds=1)
 CREATES_MAX: Final = 1000
-"""The most claims to create at a time; the rest follow once these exist."""
+"""The most NodeClaims to create at a time; more are created once these exist."""
 
 
 class Adjustment(Struct, frozen=True, gc=False):
     """The launches or deletions that bring a pool to its number of replicas."""
 
     creates: int = 0
-    """How many claims to create from the template."""
+    """How many NodeClaims to create from the template."""
     withheld: Exclusion | None = None
-    """How many claims are missing that cannot be created, and why."""
+    """How many missing NodeClaims cannot be created, and why."""
     deletes: tuple[str, ...] = ()
-    """Claims to delete."""
+    """Names of NodeClaims to delete."""
     refusals: tuple[NodeRefusal, ...] = ()
-    """Why the other nodes are kept, if some are deleted."""
+    """Why the other nodes are kept, if nodes are deleted."""
     remarks: tuple[Remark, ...] = ()
     requeue_after: timedelta | None = None
 
@@ -39,7 +39,7 @@ class Adjustment(Struct, frozen=True, gc=False):
 def count_claims(
     pool: str, claims: Iterable[ClaimRecord], disrupting: Collection[str] = ()
 ) -> Headcount:
-    """Count the claims of a pool; `disrupting` are those that a disruption command is about."""
+    """Count the NodeClaims of a pool; `disrupting` names the NodeClaims of disruption commands."""
     counts = {"active": 0, "disrupting": 0, "deleting": 0}
     for claim in claims:
         if claim.pool == pool:
@@ -51,7 +51,7 @@ def count_claims(
 
 
 def grant(pool: PoolRecord, heads: Headcount, wanted: int, reserved: int = 0) -> int:
-    """Return how many of the wanted nodes the limit allows; `reserved` are being launched."""
+    """Return how many wanted nodes the node limit allows; `reserved` nodes are being launched."""
     limit = pool.limits.get(NODES)
     if limit is None:
         return max(0, wanted)
@@ -61,7 +61,7 @@ def grant(pool: PoolRecord, heads: Headcount, wanted: int, reserved: int = 0) ->
 def fill_up(
     pool: PoolRecord, heads: Headcount, *, is_synced: bool, reserved: int = 0
 ) -> Adjustment:
-    """Create the claims that a pool is short of."""
+    """Return how many missing NodeClaims to create in a pool."""
     replicas = pool.replicas
     if replicas is None or pool.meta.is_deleting:
         return Adjustment()
@@ -69,7 +69,7 @@ def fill_up(
     if not pool.conditions.is_true(READY):
         return Adjustment(withheld=_withheld(Constraint.POOL_NOT_READY, lacking))
     if not is_synced:
-        # A claim that is not in the cache yet would be created twice.
+        # A NodeClaim that the cache does not have yet would be created twice.
         return Adjustment(requeue_after=UNSYNCED_PERIOD)
     if not lacking:
         return Adjustment(requeue_after=PERIOD)
@@ -85,21 +85,21 @@ def fill_up(
 
 
 def template_launch(pool: NodePool) -> Launch:
-    """Return a launch from a pool's template alone: for no pod, and without instance types."""
+    """Return a launch from the template of a pool, without pods and instance types."""
     requirements = template_requirements(pool)
     kept = {key: each for key, each in requirements.items() if key not in SIMULATED}
     return Launch(pool.name, pool.name, (), kept, {}, ())
 
 
 def shortage(pool: PoolRecord, heads: Headcount) -> int:
-    """Return how many nodes a pool is short of."""
+    """Return how many nodes a pool lacks."""
     if pool.replicas is None or pool.meta.is_deleting:
         return 0
     return max(0, pool.replicas - heads.active - heads.disrupting)
 
 
 def surplus(pool: PoolRecord, heads: Headcount) -> int:
-    """Return how many nodes a pool has too many."""
+    """Return how many nodes a pool has beyond `replicas`."""
     if pool.replicas is None or pool.meta.is_deleting:
         return 0
     return max(0, heads.active - pool.replicas)

@@ -1,4 +1,4 @@
-"""What nodes add up to and cost, by node and by NodePool, and the metrics of that."""
+"""Sums of resources and prices, by node and by NodePool, and their metrics."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -17,7 +17,7 @@ from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NODES, PODS, R
 
 PERIOD: Final = timedelta(seconds=5)
 UNSYNCED_PERIOD: Final = timedelta(seconds=1)
-_ALWAYS_TOLD: Final[Resources] = dict.fromkeys((CPU, MEMORY, PODS, EPHEMERAL_STORAGE, NODES), 0)
+_ALWAYS_REPORTED: Final[Resources] = dict.fromkeys((CPU, MEMORY, PODS, EPHEMERAL_STORAGE, NODES), 0)
 ERRORS: Final = "nodepools_cost_tracker_errors_total"
 _POOL: Final = "NodePool"
 
@@ -30,33 +30,33 @@ GAUGES: Final = (LIMIT, USAGE, COST)
 _MILLI: Final = 1000
 
 
-def usage_by_pool(nodes: Iterable[Node], marked: Collection[str] = ()) -> dict[str, Resources]:
+def usage_by_pool(nodes: Iterable[Node], in_command: Collection[str] = ()) -> dict[str, Resources]:
     """
-    Add up the capacity of each pool's nodes, their number among it.
+    Add up the capacity of each pool's nodes; the number of nodes is one of the resources.
 
-    Deleting nodes do not count, nor do nodes of a command (`marked`, by claim), nor claims without
-    a machine.
+    Not counted are deleting nodes, nodes of a command (`in_command`, names of NodeClaims), and
+    NodeClaims without a machine.
     """
     totals: dict[str, Resources] = {}
     for node in nodes:
-        if node.pool and not node.is_deleting and node.claim not in marked and node.has_machine:
+        if node.pool and not node.is_deleting and node.claim not in in_command and node.has_machine:
             totals[node.pool] = add(totals.get(node.pool, {}), node.capacity)
     return totals
 
 
 def judge_usage(pool: PoolRecord, usage: Mapping[str, Resources] | None) -> Changes:
-    """Set the resources and the number of nodes in the status of a pool; None is not known yet."""
+    """Set resources and the number of nodes in the status of a pool, once `usage` is known."""
     if usage is None:
-        # Too low a figure would let the pool grow beyond its limits.
+        # A sum over a part of the nodes would let the pool grow beyond its limits.
         return Changes(requeue_after=UNSYNCED_PERIOD)
-    resources = {**_ALWAYS_TOLD, **usage.get(pool.name, {})}
+    resources = {**_ALWAYS_REPORTED, **usage.get(pool.name, {})}
     return Changes(
         pool=replace(pool, resources=resources, nodes=resources[NODES]), requeue_after=PERIOD
     )
 
 
 class Costs(Struct, frozen=True, gc=False):
-    """Micro-dollars per hour by pool; a claim whose price is not known costs nothing."""
+    """Micro-dollars per hour by pool; a NodeClaim with an unknown price counts as 0."""
 
     by_pool: Mapping[str, int]
     remarks: tuple[Remark, ...] = ()
@@ -67,7 +67,7 @@ class Costs(Struct, frozen=True, gc=False):
 
 
 def add_up_costs(claims: Iterable[ClaimRecord], catalog: Catalog) -> Costs:
-    """Add up the prices of claims whose instance type, zone and capacity type are known."""
+    """Add up the prices of NodeClaims by pool, as far as their offering is known."""
     prices: dict[str, _Prices] = {}
     totals: dict[str, int] = {}
     unknown: dict[tuple[str, str, str, str], None] = {}
@@ -87,8 +87,8 @@ def add_up_costs(claims: Iterable[ClaimRecord], catalog: Catalog) -> Costs:
     return Costs(totals, tuple(_unpriced(*each) for each in unknown))
 
 
-def cost_news(costs: Costs, before: Costs) -> Changes:
-    """Return the counts and log lines of prices that are unknown now and were not before."""
+def new_cost_errors(costs: Costs, before: Costs) -> Changes:
+    """Return metrics and log lines for prices that have become unknown since `before`."""
     news = tuple(each for each in costs.remarks if each not in before.remarks)
     counts = (Count(ERRORS, {"nodepool": each.fields[_POOL]}) for each in news)
     return Changes(counts=tuple(counts), remarks=news)
@@ -98,7 +98,7 @@ def _prices(catalog: Catalog, pool: str) -> _Prices:
     prices: _Prices = {}
     for each in catalog.types_for(pool):
         for offering in each.offerings:
-            # Of several offerings with the same labels the first one counts.
+            # If several offerings have the same labels, the first one counts.
             prices.setdefault((each.name, offering.zone, offering.capacity_type), offering.price)
     return prices
 
@@ -114,7 +114,7 @@ def _unpriced(pool: str, name: str, zone: str, capacity_type: str) -> Remark:
 
 
 def pool_gauges(pools: Iterable[PoolRecord], costs: Costs) -> tuple[Count, ...]:
-    """Return limits, usage and cost of pools as gauges: all series of the metrics in `GAUGES`."""
+    """Return the limits, usage and cost of pools as gauges: every series of `GAUGES`."""
     return tuple(count for pool in pools for count in _gauges_of(pool, costs))
 
 
@@ -136,17 +136,17 @@ class NodeSums(Struct, frozen=True, gc=False):
 
     allocatable: Resources = {}
     overhead: Resources = {}
-    """Capacity less allocatable."""
+    """Capacity minus allocatable."""
     requests: Resources = {}
     limits: Resources = {}
     daemon_requests: Resources = {}
     daemon_limits: Resources = {}
     expected: Resources = {}
-    """Allocatable, from the NodeClaim until the node reports it."""
+    """Allocatable; taken from the NodeClaim until the node is initialized."""
 
 
 def sum_up(node: NodeRecord, claim: ClaimRecord | None, pods: Iterable[Pod]) -> NodeSums:
-    """Sum up one node."""
+    """Return the sums of one node and its pods."""
     requests: dict[str, int] = {}
     limits: dict[str, int] = {}
     daemon_requests: dict[str, int] = {}
@@ -175,7 +175,7 @@ def sum_up(node: NodeRecord, claim: ClaimRecord | None, pods: Iterable[Pod]) -> 
 
 
 def find_utilization(nodes: Iterable[NodeSums]) -> dict[str, float]:
-    """Return the share of resources that pods request, in percent by resource."""
+    """Return the share of all allocatable resources that pods request, in percent by resource."""
     expected: dict[str, int] = {}
     requests: dict[str, int] = {}
     for each in nodes:

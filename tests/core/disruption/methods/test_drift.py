@@ -28,12 +28,12 @@ from tests.core.disruption.scenes import (
     NodeFields,
     budgets,
     cluster,
+    event_rows,
     node,
     pod,
     pod_budget,
     pool,
     refused,
-    told,
 )
 
 METHOD = Drift()
@@ -41,13 +41,13 @@ METHOD = Drift()
 
 def drifted(name: str, **fields: Unpack[NodeFields]) -> Node:
     """Build a node that drifted an hour ago."""
-    fields["said"] = ["Drifted"]
+    fields["true_conditions"] = ["Drifted"]
     return node(name, **fields)
 
 
 def older(name: str) -> Node:
     """Build a node that drifted two hours ago."""
-    return drifted(name, said_since=NOON - 2 * HOUR)
+    return drifted(name, conditions_since=NOON - 2 * HOUR)
 
 
 def proposed(snapshot: Snapshot) -> Proposal:
@@ -55,7 +55,7 @@ def proposed(snapshot: Snapshot) -> Proposal:
 
 
 def chosen(snapshot: Snapshot) -> list[str]:
-    """Return the nodes that are to be replaced."""
+    """Return the nodes of the commands."""
     return [each.node for command in proposed(snapshot).commands for each in command.nodes]
 
 
@@ -143,7 +143,7 @@ def test_a_buffer_that_finds_no_room_elsewhere_holds_no_node() -> None:
 
 
 def test_a_replacement_may_cost_more_than_the_node() -> None:
-    """Drift is no matter of price."""
+    """Drift replaces nodes at any price."""
     types = [instance_type("small", dollars=1.0), instance_type("dear", dollars=9.0)]
     dear_only = pool(requirements=[is_in("node.kubernetes.io/instance-type", "dear")])
     snapshot = cluster(drifted("a"), pods=[pod("x", on="a")], pools=[dear_only], types=types)
@@ -211,7 +211,7 @@ def test_a_pool_without_budget_keeps_its_nodes_and_others_have_their_turn() -> N
 
     assert [each.node for each in proposal.commands[0].nodes] == ["b"]
     assert refused(proposal.refusals) == [("a", "BUDGET_SPENT", "0 of 1 nodes allowed, 0 taken")]
-    assert told(proposal.notices) == [
+    assert event_rows(proposal.notices) == [
         (
             "NodePool",
             "web",
@@ -260,7 +260,7 @@ def test_a_node_whose_pods_find_no_place_stays_and_the_next_has_its_turn() -> No
     )
     assert refusal.detail.startswith("shop/huge: ")
     text = f"not all pods would schedule, {refusal.detail}"
-    assert told(refusal_notices(proposal.refusals, Evaluation(snapshot))) == [
+    assert event_rows(refusal_notices(proposal.refusals, Evaluation(snapshot))) == [
         ("Node", "a", "DisruptionBlocked", text),
         ("NodeClaim", "a-claim", "DisruptionBlocked", text),
     ]
@@ -389,7 +389,7 @@ def test_pods_of_a_node_that_is_deleted_first_are_expected_on_others() -> None:
 
 
 def test_the_next_node_is_deleted_first_only_when_the_one_before_is_back() -> None:
-    """A node that is not there yet takes from the budget, as one that is not ready does."""
+    """A missing node consumes the budget, as a node that is not ready does."""
     types = reserved()
     one = on_reservation(MAY, types)
     back = node("b", type=types[0], reservation="r1", initialized=False)

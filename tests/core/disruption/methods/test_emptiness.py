@@ -1,4 +1,4 @@
-"""Emptiness: which empty nodes go, why the others stay, and what is left 15 s later."""
+"""Emptiness: which empty nodes are deleted, all refusals, and the validation 15 s later."""
 
 from collections.abc import Sequence
 from random import Random
@@ -33,11 +33,11 @@ from tests.core.disruption.scenes import (
     NEVER,
     budgets,
     cluster,
+    event_rows,
     node,
     pod,
     pool,
     refused,
-    told,
 )
 
 flags = st.booleans()
@@ -57,8 +57,8 @@ def chosen(proposal: Proposal) -> list[str]:
     return [each.node for command in proposal.commands for each in command.nodes]
 
 
-def told_of(proposal: Proposal, given_cluster: Snapshot) -> list[tuple[str, str, str, str]]:
-    return told(refusal_notices(proposal.refusals, Evaluation(given_cluster)))
+def refusal_events(proposal: Proposal, given_cluster: Snapshot) -> list[tuple[str, str, str, str]]:
+    return event_rows(refusal_notices(proposal.refusals, Evaluation(given_cluster)))
 
 
 # --- which nodes ---------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_a_node_with_pods_is_kept_and_names_a_few() -> None:
 
 
 def test_a_pod_of_a_stateful_set_that_is_being_deleted_keeps_its_node() -> None:
-    """The next one is made only when it is gone, and needs the room."""
+    """The StatefulSet creates the next pod after this one is deleted, and that pod needs room."""
     proposal = propose(node("a"), pods=[pod("x", on="a", stateful=True, deleted=NOON)])
 
     assert refused(proposal.refusals) == [("a", "NOT_EMPTY", "1 pods")]
@@ -128,7 +128,9 @@ def test_a_pod_of_a_stateful_set_that_is_being_deleted_keeps_its_node() -> None:
 def test_a_node_with_a_pod_event_a_moment_ago_is_kept_until_consolidate_after_is_over() -> None:
     quiet_for = replace(ALL, consolidate_after=5 * MINUTE)
 
-    proposal = propose(node("a", said=[], last_pod_event=NOON - MINUTE), policy=quiet_for)
+    proposal = propose(
+        node("a", true_conditions=[], last_pod_event=NOON - MINUTE), policy=quiet_for
+    )
 
     assert refused(proposal.refusals) == [("a", "NOT_QUIET", "")]
     assert [each.until for each in proposal.refusals] == [NOON + 4 * MINUTE]
@@ -149,7 +151,7 @@ def test_a_node_of_a_pool_that_never_consolidates_is_kept_and_says_so() -> None:
 
     text = 'NodePool "web" has consolidation disabled'
     assert refused(proposal.refusals) == [("a", "CONSOLIDATION_DISABLED", "")]
-    assert told_of(proposal, given_cluster) == [
+    assert refusal_events(proposal, given_cluster) == [
         ("Node", "a", "Unconsolidatable", text),
         ("NodeClaim", "a-claim", "Unconsolidatable", text),
     ]
@@ -162,7 +164,7 @@ def test_a_node_that_keeps_room_for_a_buffer_is_kept_and_says_so() -> None:
 
     text = 'Node "a" has buffer pods'
     assert refused(proposal.refusals) == [("a", "BUFFER_PODS", "2 pods")]
-    assert told_of(proposal, given_cluster)[0] == ("Node", "a", "Unconsolidatable", text)
+    assert refusal_events(proposal, given_cluster)[0] == ("Node", "a", "Unconsolidatable", text)
 
 
 @pytest.mark.parametrize("consolidation", ConsolidationPolicy)
@@ -173,7 +175,7 @@ def test_every_policy_lets_empty_nodes_go(consolidation: ConsolidationPolicy) ->
 
 
 def test_empty_nodes_go_in_the_middle_of_a_scale_out() -> None:
-    booting = node("new", age=MINUTE, initialized=False, said=[])
+    booting = node("new", age=MINUTE, initialized=False, true_conditions=[])
     pods = [pod("x", on="new", unschedulable=False, expected=True)]
 
     assert chosen(propose(node("a"), booting, pods=pods)) == ["a"]
@@ -208,7 +210,7 @@ def test_a_nodepool_whose_budget_is_nothing_says_so() -> None:
     proposal = propose(node("a"), policy=budgets("0"))
 
     assert chosen(proposal) == []
-    assert [each[0] for each in told(proposal.notices)] == ["NodePool"]
+    assert [each[0] for each in event_rows(proposal.notices)] == ["NodePool"]
 
 
 def test_without_an_empty_node_budgets_are_not_looked_at() -> None:
@@ -224,7 +226,12 @@ def test_without_an_empty_node_budgets_are_not_looked_at() -> None:
 
 def build(drawn: Drawn, policy: DisruptionPolicy) -> Snapshot:
     nodes = [
-        node(f"n-{index}", pool=name, ready=ready, said=["Consolidatable"] if quiet else [])
+        node(
+            f"n-{index}",
+            pool=name,
+            ready=ready,
+            true_conditions=["Consolidatable"] if quiet else [],
+        )
         for index, (name, ready, quiet, _) in enumerate(drawn)
     ]
     pods = [pod(f"x-{index}", on=f"n-{index}") for index, each in enumerate(drawn) if each[3]]
@@ -277,7 +284,7 @@ def validate(
     pods: Sequence[Pod] = (),
     pools: Sequence[NodePool] | None = None,
 ) -> Validation:
-    """Validate a command about the nodes `a`, `b` and so on, on a later snapshot."""
+    """Validate a command on the nodes `a`, `b` and so on, on a later snapshot."""
     proposed = tuple(CommandNode(each, f"{each}-claim", "web") for each in names)
     command = Command("emptiness", DisruptionReason.EMPTY, proposed, id="1", proposed=NOON)
     return Emptiness().validate(command, Evaluation(cluster(*nodes, pods=pods, pools=pools)))
@@ -321,7 +328,7 @@ def test_those_go_first_that_were_proposed_first() -> None:
 
 
 def test_only_as_many_go_as_the_budget_still_allows() -> None:
-    """Budgets count all nodes of a NodePool, proposed or not."""
+    """Budgets count all nodes of a NodePool, not only those of the command."""
     nodes = [node("a"), node("b"), node("c"), node("d", ready=False)]
 
     validation = validate("abc", *nodes, pools=[pool(policy=budgets("2"))])

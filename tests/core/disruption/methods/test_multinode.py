@@ -1,4 +1,4 @@
-"""Multi-node consolidation: which nodes go together, and what becomes of the others."""
+"""Multi-node consolidation: which nodes go together, and the refusals of all others."""
 
 from collections.abc import Sequence
 from typing import Unpack
@@ -127,7 +127,7 @@ def test_some_of_the_first_nodes_that_cannot_go_do_not_keep_all_others(
 
 
 def test_a_node_more_is_not_added_if_that_saves_less() -> None:
-    """The third node cannot go; with the fourth a new node would cost more than that one."""
+    """The third node cannot go; with the fourth, the new node would cost more than that saves."""
     odd = instance_type("odd", cpu="4", offerings=[offering(dollars=0.5, available=False)])
     nodes = [node("a", type="medium"), node("b", type="medium"), node("c", labels={"disk": "ssd"})]
     nodes += [node("d", type=odd), node("e"), node("f")]
@@ -193,7 +193,7 @@ def test_a_pod_disruption_budget_keeps_its_node_from_the_search() -> None:
 
 
 def test_a_balanced_nodepool_approves_fewer_nodes_that_pay() -> None:
-    """Two of sixteen dollars for 4 of 92 pods pay, three for 45 do not."""
+    """Two of sixteen dollars for moving 4 of 92 pods pay off, three dollars for 45 pods do not."""
     nodes, kept = row(4), [node(f"z-{number}", type="large") for number in range(3)]
     pods = one_each(nodes, "10m")
     pods += [
@@ -207,7 +207,7 @@ def test_a_balanced_nodepool_approves_fewer_nodes_that_pay() -> None:
 
 
 def test_the_last_rejection_is_counted_if_nothing_was_found() -> None:
-    """One of nine dollars, but forty of fifty pods."""
+    """The move saves one of nine dollars, but moves forty of fifty pods."""
     pods = [pod(f"x-{number}", on=f"n-0{number % 2}") for number in range(40)]
     pods += [pod(f"z-{number}", on="z", do_not_disrupt="true") for number in range(4)]
     given = cluster(*row(2), node("z", type="large"), pods=pods, pools=[pool(policy=BALANCED)])
@@ -250,7 +250,7 @@ def test_a_search_without_a_result_is_settled_unless_a_budget_ended_it(
 
 
 def test_a_scale_out_settles_nothing() -> None:
-    booting = node("new", age=MINUTE, initialized=False, said=[])
+    booting = node("new", age=MINUTE, initialized=False, true_conditions=[])
     coming = pod("new", on="new", expected=True, unschedulable=False)
 
     proposal = propose(cluster(node("a"), booting, pods=[pod("x", on="a"), coming]))

@@ -31,13 +31,13 @@ from tests.core.disruption.scenes import (
     NodeFields,
     budgets,
     cluster,
+    event_rows,
     node,
     only_node,
     pod,
     pod_budget,
     pool,
     refused,
-    told,
 )
 
 METHOD = Repair()
@@ -71,7 +71,7 @@ def crowd(
     repair: RepairRules = RULES,
     **changes: object,
 ) -> Snapshot:
-    """Build a cluster in which most nodes are well, and full."""
+    """Build a cluster in which most nodes are healthy, and full."""
     others = [node(f"well-{number}") for number in range(well)]
     full = [pod(f"full-{each.name}", on=each.name, cpu="4") for each in others]
     made = cluster(*nodes, *others, pods=[*pods, *full], pools=pools, types=types, repair=repair)
@@ -83,7 +83,7 @@ def proposed(snapshot: Snapshot) -> Proposal:
 
 
 def chosen(snapshot: Snapshot) -> list[str]:
-    """Return the nodes that are to be repaired."""
+    """Return the nodes of the commands."""
     return [each.node for command in proposed(snapshot).commands for each in command.nodes]
 
 
@@ -93,7 +93,7 @@ def reasons(snapshot: Snapshot) -> list[tuple[str, str]]:
 
 def events(snapshot: Snapshot) -> list[tuple[str, str, str, str]]:
     """Return the events on nodes that are left alone."""
-    return told(refusal_notices(proposed(snapshot).refusals, Evaluation(snapshot)))
+    return event_rows(refusal_notices(proposed(snapshot).refusals, Evaluation(snapshot)))
 
 
 # --- which nodes ---------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_the_longest_wait_comes_first_then_the_lowest_cost_then_the_name() -> No
 
 
 def test_a_long_wait_outweighs_a_higher_priority() -> None:
-    """Scores of 6 and of 2.5: of three priorities the second for 150 minutes, the third for 15."""
+    """The scores are 6 (second priority of three, for 150 minutes) and 2.5 (third, for 15)."""
     low = RepairPolicy("Low", "True", 30 * MINUTE, ".*", priority=10)
     high = RepairPolicy("High", "True", 30 * MINUTE, ".*", priority=90)
     rules = RepairRules((replace(POLICIES[0], priority=0), low, high))
@@ -173,7 +173,7 @@ def test_one_node_is_repaired_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("made", "why"),
     [
-        (broken(said=["Rebooting"]), "REBOOTING"),
+        (broken(true_conditions=["Rebooting"]), "REBOOTING"),
         (broken(deleting=True), "DELETING"),
         (broken(replaced=True), "DELETING"),
         (broken(registered=False, initialized=False), "UNREGISTERED"),
@@ -307,7 +307,7 @@ def test_a_pool_that_is_left_alone_has_events() -> None:
 
     text = 'more than 20% of nodes in nodepool "web" are unhealthy'
     assert refused(proposal.refusals) == [("a", "MOSTLY_UNHEALTHY", "2 of 3 nodes are unhealthy")]
-    assert told(proposal.notices) == [
+    assert event_rows(proposal.notices) == [
         ("Node", "a", "NodeRepairBlocked", text),
         ("NodeClaim", "a-claim", "NodeRepairBlocked", text),
         ("NodePool", "web", "NodeRepairBlocked", text),
@@ -343,7 +343,7 @@ def test_budgets_hold_for_repairs_but_not_for_nodes_that_never_worked() -> None:
 
     assert [each.node for each in proposal.commands[0].nodes] == ["b"]
     assert refused(proposal.refusals) == [("a", "BUDGET_SPENT", "0 of 10 nodes allowed, 0 taken")]
-    assert told(proposal.notices)[-1] == (
+    assert event_rows(proposal.notices)[-1] == (
         "NodePool",
         "web",
         "DisruptionBlocked",
@@ -358,7 +358,7 @@ def test_nodes_that_are_not_ready_take_nothing_from_the_budget_of_repairs() -> N
 
 
 def test_nodes_that_reboot_take_from_the_budget_of_repairs() -> None:
-    rebooting = node("b", said=["Rebooting"])
+    rebooting = node("b", true_conditions=["Rebooting"])
     snapshot = crowd(broken("a"), rebooting, pools=[pool(policy=budgets("1"))])
 
     assert chosen(snapshot) == []
@@ -401,7 +401,7 @@ def test_pods_go_to_other_nodes_if_there_is_room() -> None:
 
 
 def test_pods_that_are_expected_on_a_node_hold_their_room() -> None:
-    """An earlier decision has promised it to them, though they are not bound yet."""
+    """The node is nominated for these pods by an earlier decision; they are not bound yet."""
     coming = pod("coming", on="free", cpu="3", expected=True)
     snapshot = crowd(broken(), node("free"), pods=[pod("x", on="a", cpu="3"), coming])
 
@@ -422,7 +422,7 @@ def test_pods_that_move_to_a_node_before_its_own_consolidation_may_do_so() -> No
 
 
 def test_node_and_replacement_have_prices_of_the_same_overlaid_catalog() -> None:
-    """With prices of two catalogs there are savings where nothing is saved."""
+    """With prices of two catalogs, savings would appear where nothing is saved."""
     plain = crowd(broken(), pods=[pod("x", on="a", cpu="3")])
     dear = NodeOverlay("dear", (is_in(INSTANCE_TYPE, "small"),), price="1.5")
     overlaid = replace(plain, catalog=apply_overlays(plain.catalog, plain.pools, (dear,)))

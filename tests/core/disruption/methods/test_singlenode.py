@@ -1,4 +1,4 @@
-"""Single-node consolidation: the first node that can go, NodePools in turn, and all refusals."""
+"""Single-node consolidation: the first node that can go, NodePools in turn; all refusals."""
 
 import pytest
 from msgspec.structs import replace
@@ -19,16 +19,16 @@ from tests.core.disruption.scenes import (
     MINUTE,
     budgets,
     cluster,
+    event_rows,
     node,
     pod,
     pool,
     refused,
-    told,
 )
 
 METHOD = "single-node-consolidation"
 FULL = [pod(f"full-{name}", on=name, cpu="3500m") for name in "abcdef"]
-"""Pods that fit nowhere but on nodes of their own."""
+"""Pods that each need a node of their own."""
 
 
 def propose(given: Snapshot) -> Proposal:
@@ -98,7 +98,7 @@ def test_a_node_that_nothing_cheaper_replaces_says_so_in_an_event() -> None:
     given = cluster(node("a"), pods=FULL[:1])
     proposal = propose(given)
 
-    events = told(refusal_notices(proposal.refusals, Evaluation(given)))
+    events = event_rows(refusal_notices(proposal.refusals, Evaluation(given)))
 
     assert events[0] == ("Node", "a", "Unconsolidatable", "Can't replace with a cheaper node")
 
@@ -143,7 +143,7 @@ def test_the_budget_of_a_nodepool_refuses_each_of_its_nodes() -> None:
     proposal = propose(given)
 
     assert [each.why for each in proposal.refusals] == [NodeReason.BUDGET_SPENT] * 2
-    assert [each[0] for each in told(proposal.notices)] == ["NodePool"]
+    assert [each[0] for each in event_rows(proposal.notices)] == ["NodePool"]
     assert not proposal.is_settled
 
 

@@ -24,12 +24,12 @@ from tests.core.disruption.scenes import (
     NodeFields,
     budgets,
     cluster,
+    event_rows,
     node,
     only_claim,
     pod,
     pool,
     refused,
-    told,
 )
 
 METHOD = StaticDrift()
@@ -38,7 +38,7 @@ RESERVED_ONLY = [is_in(CAPACITY_TYPE, RESERVED)]
 
 
 def drifted(name: str, **fields: Unpack[NodeFields]) -> Node:
-    fields["said"] = ["Drifted"]
+    fields["true_conditions"] = ["Drifted"]
     return node(name, **fields)
 
 
@@ -151,7 +151,7 @@ def test_a_node_of_a_pool_at_its_limit_stays_with_an_event() -> None:
 
     text = "static NodePool is at its node limit and cannot stage a replacement"
     assert refused(refusals) == [("a", "NO_REPLACEMENT", text)]
-    assert told(refusal_notices(refusals, Evaluation(snapshot))) == [
+    assert event_rows(refusal_notices(refusals, Evaluation(snapshot))) == [
         ("Node", "a", "DisruptionBlocked", text),
         ("NodeClaim", "a-claim", "DisruptionBlocked", text),
     ]
@@ -175,7 +175,7 @@ def test_a_pool_that_has_too_many_nodes_gives_them_up_instead() -> None:
 
 
 def test_a_node_that_a_command_replaces_counts_until_it_is_deleted() -> None:
-    """Its replacement is active already, so the pool has one node too many for a while."""
+    """The replacement of that node is active already, so the pool has one node too many."""
     nodes = [drifted("a", replaced=True), drifted("b"), node("new")]
     snapshot = cluster(*nodes, pools=[pool(replicas=2)], in_command=frozenset({"a-claim"}))
 

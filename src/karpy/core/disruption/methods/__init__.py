@@ -1,1 +1,1 @@
-"""The methods of disruption, one a module; no method knows another."""
+"""The disruption methods, one per module; no method depends on another."""

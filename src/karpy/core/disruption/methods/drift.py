@@ -1,4 +1,4 @@
-"""Replace nodes that differ from what their NodePool or node class asks for."""
+"""Drift: replace nodes that differ from their NodePool or node class."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -15,11 +15,11 @@ from karpy.core.disruption.candidates import (
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
-from karpy.core.disruption.relocations import relocate_with_others
+from karpy.core.disruption.relocations import relocate_keeping_places
 from karpy.core.disruption.terminatefirst import (
     NO_RESERVED_CAPACITY,
     relocate_with_credit,
-    with_missing,
+    with_missing_nodes,
 )
 from karpy.core.lifecycle.conditions import DRIFTED, changed
 from karpy.core.lifecycle.eviction import is_held
@@ -33,7 +33,7 @@ _SHOWN_MAX: Final = 3
 
 
 class Drift:
-    """Replaces one drifted node at a time, the empty ones first, then the oldest drift."""
+    """Replaces one drifted node at a time, empty nodes first, then the oldest drift."""
 
     name = "drift"
     reason = DisruptionReason.DRIFTED
@@ -42,7 +42,7 @@ class Drift:
     is_validated = False
 
     def propose(self, evaluation: Evaluation) -> Proposal:
-        """Find the first drifted node whose pods have another place."""
+        """Choose the first drifted node whose pods all have another place."""
         found = find_candidates(evaluation, self.disruption_class)
         drifted, refusals = list[Candidate](), [*found.refusals]
         for each in found.candidates:
@@ -85,7 +85,7 @@ class Drift:
         self, candidate: Candidate, allowance: Allowance, evaluation: Evaluation
     ) -> Command | NodeRefusal:
         moved = _movable(candidate, evaluation)
-        found = relocate_with_others(candidate, evaluation, moved)
+        found = relocate_keeping_places(candidate, evaluation, moved)
         if found.is_out_of_time:
             return refuse(candidate, NodeReason.OUT_OF_TIME, self.name)
         if not found.homeless:
@@ -93,7 +93,7 @@ class Drift:
         if evaluation.snapshot.settings.terminate_first_drift:
             credited = relocate_with_credit(candidate, evaluation, moved)
             if credited is not None:
-                left = with_missing(allowance, candidate.pool, evaluation)
+                left = with_missing_nodes(allowance, candidate.pool, evaluation)
                 if not left.remaining:
                     return refuse(candidate, NodeReason.BUDGET_SPENT, self.name, str(left))
                 return self._command(candidate, credited, evaluation, NO_RESERVED_CAPACITY)
@@ -123,15 +123,15 @@ def _oldest_first(
     candidate: Candidate, put_off: Collection[str]
 ) -> tuple[bool, bool, datetime, str]:
     """
-    Put nodes without pods first, then those that drifted first; names decide ties.
+    Sort nodes without pods first, then by the time of their drift; names decide ties.
 
-    Those that were put off, given by name, come before others.
+    Nodes in `put_off` come before all others.
     """
     is_late = candidate.name not in put_off
     return is_late, bool(candidate.pods), changed(candidate.claim, DRIFTED), candidate.name
 
 
 def _movable(candidate: Candidate, evaluation: Evaluation) -> Sequence[Pod]:
-    """Leave out pods that stay until the grace period of the claim ends, and need no place yet."""
+    """Leave out pods that stay until the terminationGracePeriod ends: they need no place yet."""
     budgets, now = evaluation.snapshot.budgets, evaluation.now
     return [each for each in candidate.pods if not (each.unreadable or is_held(each, budgets, now))]

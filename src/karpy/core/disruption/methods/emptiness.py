@@ -1,4 +1,4 @@
-"""Delete nodes without a pod that would have to move."""
+"""Emptiness: delete nodes without reschedulable pods."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from karpy.core.disruption.candidates import (
     refuse,
 )
 from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.method import Proposal, Validation, eligible_count, still_there
+from karpy.core.disruption.method import Proposal, Validation, eligible_count, existing_nodes
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE
 from karpy.model.commands import Command
 from karpy.model.pools import DisruptionReason
@@ -24,7 +24,7 @@ _SHOWN_MAX: Final = 5
 
 
 class Emptiness:
-    """Deletes all nodes together that have been empty for consolidateAfter."""
+    """Deletes, in one command, all nodes that have been empty for consolidateAfter."""
 
     name = "emptiness"
     reason = DisruptionReason.EMPTY
@@ -64,8 +64,8 @@ class Emptiness:
         )
 
     def validate(self, command: Command, evaluation: Evaluation) -> Validation:
-        """Keep the nodes that are still empty, within what budgets allow by now."""
-        nodes, gone = still_there(command, evaluation)
+        """Keep the nodes that are still empty, as many as budgets allow now."""
+        nodes, gone = existing_nodes(command, evaluation)
         found = find_candidates(evaluation, nodes=nodes)
         refusals, valid = [*gone, *found.refusals], dict[str, Candidate]()
         for each in found.candidates:
@@ -93,6 +93,6 @@ class Emptiness:
             detail = f"{len(candidate.pods)} pods"
             return refuse(candidate, NodeReason.NOT_EMPTY, self.name, detail, pods=pods)
         if not candidate.claim.conditions.is_true(CONSOLIDATABLE):
-            until = evaluation.quiet_at(candidate.node)
+            until = evaluation.consolidatable_at(candidate.node)
             return refuse(candidate, NodeReason.NOT_QUIET, self.name, until=until)
         return None

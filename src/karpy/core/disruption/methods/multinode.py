@@ -1,4 +1,4 @@
-"""Delete several nodes in use together, or replace them by one that is cheaper."""
+"""Multi-node consolidation: delete nodes together, or replace them by one cheaper node."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -11,7 +11,7 @@ from karpy.core.disruption.consolidation import (
     Move,
     find_eligible,
     is_settled,
-    proposed_move,
+    move_notices,
     validate_move,
 )
 from karpy.core.disruption.evaluation import Evaluation
@@ -22,21 +22,21 @@ from karpy.model.commands import Command
 from karpy.model.verdicts import NodeReason
 
 _LEAST: Final = 2
-_PASSED_MAX: Final = 4
-"""How many nodes may be passed over before a run, and how many are tried one by one behind it."""
+_SKIPPED_MAX: Final = 4
+"""How many nodes may be skipped before a run, and how many are tried one by one after it."""
 
 
 class _Run(NamedTuple):
-    """Nodes that can go together; none if nothing was found."""
+    """Consecutive candidates that can be consolidated together; empty if there are none."""
 
     move: Move = Move()
     nodes: Sequence[Candidate] = ()
     counts: tuple[Count, ...] = ()
-    """What metrics count: the move, or else the last one that was rejected."""
+    """The metrics of the move, or of the last rejected move if there is none."""
 
 
 class MultiNodeConsolidation:
-    """Finds the longest run of nodes, best savings first, that can go together."""
+    """Consolidates the longest run of nodes, in order of savings, that can go together."""
 
     name = "multi-node-consolidation"
     reason = REASON
@@ -45,15 +45,15 @@ class MultiNodeConsolidation:
     is_validated = True
 
     def propose(self, evaluation: Evaluation) -> Proposal:
-        """Search the run by halving, over as many nodes as budgets allow."""
+        """Find the longest run by binary search, over as many nodes as budgets allow."""
         eligible = find_eligible(evaluation, self.name)
         gauge = eligible_count(self, len(eligible.candidates))
         if not eligible.candidates:
             settled = is_settled(Move(), eligible.refusals)
             return Proposal((), eligible.refusals, eligible.notices, (gauge,), is_settled=settled)
         allowances = find_allowances(evaluation, self.reason)
-        # Pods with very many constraints would take the time of every search they are part of;
-        # their nodes have their turn alone.
+        # Pods with very many constraints would slow down every search over their nodes;
+        # single-node consolidation considers these nodes.
         light = [each for each in eligible.candidates if not is_heavy(each.pods)]
         chosen, spent = allowances.within(best_first(light), self.name)
         consolidation = Consolidation(evaluation, self.name, self.consolidation_type)
@@ -69,7 +69,7 @@ class MultiNodeConsolidation:
             (
                 *eligible.notices,
                 *allowances.notices,
-                *proposed_move(move, nodes, consolidation, evaluation),
+                *move_notices(move, nodes, consolidation, evaluation),
             ),
             (gauge, *allowances.counts, *counts),
             allowances.remarks,
@@ -77,15 +77,15 @@ class MultiNodeConsolidation:
         )
 
     def validate(self, command: Command, evaluation: Evaluation) -> Validation:
-        """Keep the nodes that may still go, simulated again; some may be fewer than proposed."""
+        """Compute the move again for the nodes that may still be disrupted."""
         return validate_move(self, command, evaluation, may_shrink=True)
 
     def _search(self, consolidation: Consolidation, candidates: Sequence[Candidate]) -> _Run:
-        """Find a run; one of the first nodes that cannot go does not end the search."""
+        """Find a run, skipping up to `_SKIPPED_MAX` nodes at the beginning."""
         run = self._longest(consolidation, candidates)
         # Differs: multi-node consolidation where one of the first two nodes cannot be disrupted:
-        # Karpenter finds no command; Karpy passes over up to four nodes at the beginning.
-        for start in range(1, min(_PASSED_MAX + 1, len(candidates) - 1)):
+        # Karpenter finds no command; Karpy skips up to four nodes at the beginning.
+        for start in range(1, min(_SKIPPED_MAX + 1, len(candidates) - 1)):
             if run.nodes:
                 break
             if consolidation.move(candidates[start : start + _LEAST]).command is not None:
@@ -93,11 +93,11 @@ class MultiNodeConsolidation:
         return run
 
     def _longest(self, consolidation: Consolidation, candidates: Sequence[Candidate]) -> _Run:
-        """Search by halving how many of the first candidates can go."""
+        """Find by binary search how many of the first candidates can go together."""
         run = _Run()
-        # Differs: multi-node consolidation of many nodes: Karpenter considers 100 nodes (and 101
-        # where these can go) and stops after one minute; Karpy considers all of them, so that none
-        # is left out for its place in the order.
+        # Differs: multi-node consolidation of many nodes: Karpenter considers 100 nodes (101 if the
+        # first 100 can go) and stops after one minute; Karpy considers all nodes, so that none is
+        # left out for its place in the order.
         least, most = _LEAST, len(candidates)
         while least <= most:
             middle = (least + most) // 2
@@ -113,17 +113,17 @@ class MultiNodeConsolidation:
     def _with_more(
         self, consolidation: Consolidation, run: _Run, rest: Sequence[Candidate]
     ) -> _Run:
-        """Add candidates that can go, too, although the one before them cannot."""
-        # Differs: multi-node consolidation where a node behind the longest prefix could go, too:
-        # Karpenter ends the prefix at the first node that cannot; Karpy tries up to four nodes
-        # behind it.
-        for each in rest[:_PASSED_MAX]:
+        """Add candidates after the first one that cannot go, if they save more."""
+        # Differs: multi-node consolidation where a node after the longest prefix could go, too:
+        # Karpenter ends the prefix at the first node that cannot go; Karpy also tries up to four
+        # nodes after it.
+        for each in rest[:_SKIPPED_MAX]:
             nodes = (*run.nodes, each)
             move = consolidation.move(nodes)
-            if _saves(move) > _saves(run.move):
+            if _savings_of(move) > _savings_of(run.move):
                 run = _Run(move, nodes, move.counts)
         return run
 
 
-def _saves(move: Move) -> int:
+def _savings_of(move: Move) -> int:
     return 0 if move.command is None else move.command.savings

@@ -1,4 +1,4 @@
-"""Reboot or replace broken nodes, as the policies of their cloud ask for."""
+"""Repair: reboot or replace broken nodes by the repair policies of the cloud provider."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,10 +19,10 @@ from karpy.core.disruption.candidates import (
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
-from karpy.core.disruption.relocations import relocate_with_others
+from karpy.core.disruption.relocations import relocate_keeping_places
 from karpy.core.disruption.terminatefirst import (
     NO_RESERVED_CAPACITY,
-    heads_of,
+    headcount_of,
     plan_static,
     relocate_with_credit,
     reservation_of,
@@ -45,7 +45,7 @@ from karpy.model.verdicts import NodeReason, NodeRefusal
 
 _MOMENT: Final = timedelta(microseconds=1)
 _AGEING: Final = timedelta(minutes=30) // _MOMENT
-"""After so much waiting a fault counts as much as one of the next priority."""
+"""Waiting time, in microseconds, that raises the urgency of a repair by one priority."""
 _PRIORITIES: Final = range(101)
 _STATUSES: Final = frozenset({TRUE, FALSE, UNKNOWN})
 _SEVERITY: Final = {RepairAction.REBOOT: 0, RepairAction.REPLACE: 1}
@@ -56,7 +56,7 @@ _SHOWN_MAX: Final = 3
 
 
 class Match(Struct, frozen=True, gc=False):
-    """A condition of a node, a policy that matches it, and when that policy begins to apply."""
+    """A Node condition, a policy that matches it, and when its toleration ends."""
 
     condition: Condition
     policy: RepairPolicy
@@ -68,16 +68,16 @@ class DueRepair(Struct, frozen=True, gc=False):
 
     action: RepairAction
     match: Match
-    """Why: what logs, metrics and conditions name."""
+    """The condition and policy that logs, metrics and conditions name as the cause."""
     grace_period: timedelta | None = None
-    """Bounds the drain; None leaves that to the claim."""
+    """The time limit of the drain; None means that of the NodeClaim."""
     score: Fraction = Fraction()
 
 
 def find_repair(
     claim: ClaimRecord, node: NodeRecord, policies: Sequence[RepairPolicy], now: datetime
 ) -> DueRepair | None:
-    """Return the repair that is due for a node; None if it is healthy, or tolerated for now."""
+    """Return the repair that is due for a node; None if it is healthy or still tolerated."""
     due = [each for each in find_matches(claim, node, policies) if each.due <= now]
     if not due:
         return None
@@ -94,24 +94,24 @@ def find_repair(
 def find_matches(
     claim: ClaimRecord, node: NodeRecord, policies: Sequence[RepairPolicy]
 ) -> Iterator[Match]:
-    """Find the policies that match conditions of a node, now or soon."""
+    """Yield the policies that match conditions of a node, including those still tolerated."""
     known = {(each.condition, each.status) for each in policies}
     for condition in node.conditions:
         if (condition.type, condition.status) in known:
-            # Conditions may be older than the node if it was restored, or rebooted to heal them.
+            # A condition may be older than the Node, or than the reboot that should repair it.
             since = max([condition.changed, *_beginnings(claim, node)])
             for policy in _policies_for(condition, policies):
                 yield Match(condition, policy, since + policy.toleration)
 
 
 def is_unhealthy(node: NodeRecord, policies: Sequence[RepairPolicy]) -> bool:
-    """Say whether a policy matches a condition of a node, whatever its reason and its age."""
+    """Say whether a policy matches a condition of a node, whatever reason and age that has."""
     known = {(each.condition, each.status) for each in policies}
     return any((each.type, each.status) in known for each in node.conditions)
 
 
 def find_policy_faults(policies: Sequence[RepairPolicy]) -> tuple[str, ...]:
-    """Say what is wrong with a cloud's policies; with any of it nothing is repaired."""
+    """Return the errors in the policies of a cloud; with any error no node is repaired."""
     if not policies:
         return ()
     faults = [fault for each in policies for fault in _faults(each)]
@@ -124,7 +124,7 @@ def find_policy_faults(policies: Sequence[RepairPolicy]) -> tuple[str, ...]:
 
 
 def _policies_for(condition: Condition, policies: Sequence[RepairPolicy]) -> list[RepairPolicy]:
-    """Return the policies for a condition's reason, or the one for all other reasons."""
+    """Return the policies for the reason of a condition, or else the policy for any reason."""
     special = [
         each
         for each in policies
@@ -170,13 +170,13 @@ class Broken(Struct, frozen=True, gc=False):
     candidate: Candidate
     repair: DueRepair
     cost: Fraction
-    """What it costs to disrupt its pods."""
+    """The cost of disrupting its pods."""
     is_escalated: bool = False
-    """Whether it is replaced since reboots have not mended it."""
+    """Whether it is replaced because reboots have not repaired it."""
 
     @property
     def drain_bound(self) -> timedelta | None:
-        """How long its drain may take at most; None leaves that to its claim."""
+        """The time limit of its drain; None means that of its NodeClaim."""
         own, claims = self.repair.grace_period, self.candidate.claim.grace_period
         return own if own is None or claims is None else min(own, claims)
 
@@ -191,7 +191,7 @@ class Repair:
     is_validated = False
 
     def propose(self, evaluation: Evaluation) -> Proposal:
-        """Find the first broken node that can be repaired."""
+        """Choose the first broken node that can be repaired."""
         policies = evaluation.snapshot.repair.policies
         if not policies:
             return Proposal()
@@ -202,8 +202,8 @@ class Repair:
             return Proposal(remarks=(remark,))
         due = _find_due(evaluation)
         # Differs: the event DisruptionBlocked of repair: Karpenter emits it for every NodeClaim
-        # without a NodePool, also if its node is healthy; Karpy emits it for unhealthy nodes alone,
-        # because no other needs repair.
+        # without a NodePool, also if its node is healthy; Karpy emits it only for unhealthy nodes,
+        # because only these need repair.
         nodes = [evaluation.nodes[claim] for claim in due]
         found = find_candidates(evaluation, self.disruption_class, nodes)
         refusals, broken = [*found.refusals], list[Broken]()
@@ -239,7 +239,7 @@ class Repair:
         allowances: Allowances,
         refusals: list[NodeRefusal],
     ) -> tuple[Command | None, Proposal]:
-        """Decide on broken nodes in their order until one is repaired; also return the events."""
+        """Repair the first broken node that can be; return the command and the events."""
         shares, notices = _UnhealthyShares(evaluation), list[Notice]()
         command, remarks = None, list[Remark]()
         broken.sort(key=lambda each: (-each.repair.score, each.cost, each.candidate.name))
@@ -251,13 +251,13 @@ class Repair:
             elif shares.is_too_large(pool):
                 detail = shares.text(pool)
                 refusals.append(refuse(candidate, NodeReason.MOSTLY_UNHEALTHY, self.name, detail))
-                notices += _mostly_unhealthy(candidate)
+                notices += _unhealthy_notices(candidate)
             elif candidate.node.is_initialized and not allowances.by_pool[pool].remaining:
                 refusals.append(allowances.refusal_of(candidate, self.name))
             else:
                 decided = self._repair(each, evaluation)
                 if isinstance(decided, Command):
-                    command, remarks = decided, [_selected(each)]
+                    command, remarks = decided, [_selection_remark(each)]
                 else:
                     refusals.append(decided)
         return command, Proposal(notices=tuple(notices), remarks=tuple(remarks))
@@ -270,7 +270,7 @@ class Repair:
         return self._replace_dynamic(broken, evaluation)
 
     def _why_forbidden(self, broken: Broken) -> NodeRefusal | None:
-        """Say what forbids a repair: an annotation, or pods that nothing overrides."""
+        """Say whether do-not-repair forbids a repair, or pods without a time limit of the drain."""
         candidate = broken.candidate
         if candidate.node.annotations.get(DO_NOT_REPAIR) == "true":
             return refuse(candidate, NodeReason.DO_NOT_REPAIR, self.name)
@@ -289,7 +289,7 @@ class Repair:
 
     def _replace_dynamic(self, broken: Broken, evaluation: Evaluation) -> Command | NodeRefusal:
         candidate = broken.candidate
-        found = relocate_with_others(candidate, evaluation)
+        found = relocate_keeping_places(candidate, evaluation)
         if found.is_out_of_time:
             return refuse(candidate, NodeReason.OUT_OF_TIME, self.name)
         if found.homeless and evaluation.snapshot.settings.terminate_first_repair:
@@ -307,11 +307,13 @@ class Repair:
 
     def _replace_static(self, broken: Broken, evaluation: Evaluation) -> Command | NodeRefusal:
         candidate = broken.candidate
-        pool, heads = candidate.pool, heads_of(candidate.pool, evaluation)
+        pool, heads = candidate.pool, headcount_of(candidate.pool, evaluation)
         if shrinking := why_shrinking(pool, heads):
             return refuse(candidate, NodeReason.POOL_SHRINKING, self.name, shrinking)
-        may = evaluation.snapshot.settings.terminate_first_repair
-        plan = plan_static(pool, heads, evaluation, wanted=1, may=may)
+        may_terminate_first = evaluation.snapshot.settings.terminate_first_repair
+        plan = plan_static(
+            pool, heads, evaluation, wanted=1, may_terminate_first=may_terminate_first
+        )
         if plan.slots:
             launch = Replacement(template_launch(pool))
             return replace(self._command(broken, evaluation), replacements=(launch,))
@@ -341,7 +343,7 @@ class Repair:
 
 
 class _UnhealthyShares:
-    """How many nodes of each pool are unhealthy: with many, something else is wrong."""
+    """Shares of unhealthy nodes by pool; a large share hints at a cause beyond single nodes."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         policies = evaluation.snapshot.repair.policies
@@ -363,7 +365,7 @@ class _UnhealthyShares:
 
 
 def _find_due(evaluation: Evaluation) -> dict[str, DueRepair]:
-    """Return the repairs that are due, by the name of the NodeClaim."""
+    """Return the repairs that are due, by NodeClaim name."""
     policies, due = evaluation.snapshot.repair.policies, {}
     for node in evaluation.snapshot.nodes:
         if node.claim_record is not None and node.node_record is not None:
@@ -384,7 +386,7 @@ def _broken(candidate: Candidate, repair: DueRepair, evaluation: Evaluation) -> 
     return Broken(candidate, repair, cost, is_escalated)
 
 
-def _mostly_unhealthy(candidate: Candidate) -> Iterator[Notice]:
+def _unhealthy_notices(candidate: Candidate) -> Iterator[Notice]:
     pool = candidate.pool
     uid = "" if pool.record is None else pool.record.meta.uid
     subjects = (
@@ -403,7 +405,7 @@ def _mostly_unhealthy(candidate: Candidate) -> Iterator[Notice]:
         )
 
 
-def _selected(broken: Broken) -> Remark:
+def _selection_remark(broken: Broken) -> Remark:
     match, grace = broken.repair.match, broken.repair.grace_period
     fields = {
         "Node": broken.candidate.name,

@@ -1,4 +1,4 @@
-"""Delete one node in use, or replace it by one that is cheaper."""
+"""Single-node consolidation: delete one node in use, or replace it by a cheaper one."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -12,7 +12,7 @@ from karpy.core.disruption.consolidation import (
     Move,
     find_eligible,
     is_settled,
-    proposed_move,
+    move_notices,
     validate_move,
 )
 from karpy.core.disruption.evaluation import Evaluation
@@ -24,7 +24,7 @@ from karpy.model.verdicts import NodeReason, NodeRefusal
 
 
 class SingleNodeConsolidation:
-    """Finds the first node that can go, the NodePools in turn and best savings first."""
+    """Consolidates the first node that can go, NodePools in turn and best savings first."""
 
     name = SINGLE_NODE
     reason = REASON
@@ -33,7 +33,7 @@ class SingleNodeConsolidation:
     is_validated = True
 
     def propose(self, evaluation: Evaluation) -> Proposal:
-        """Try each node that budgets allow until one can go; each other one gets its refusal."""
+        """Try the nodes that budgets allow until one can go; refuse all others."""
         eligible = find_eligible(evaluation, self.name)
         gauge = eligible_count(self, len(eligible.candidates))
         if not eligible.candidates:
@@ -51,7 +51,7 @@ class SingleNodeConsolidation:
             (
                 *eligible.notices,
                 *allowances.notices,
-                *proposed_move(move, chosen, consolidation, evaluation),
+                *move_notices(move, chosen, consolidation, evaluation),
             ),
             (gauge, *allowances.counts, *counts),
             allowances.remarks,
@@ -59,7 +59,7 @@ class SingleNodeConsolidation:
         )
 
     def validate(self, command: Command, evaluation: Evaluation) -> Validation:
-        """Keep the command if its node may still go, by the same kind of move."""
+        """Keep the command if its node may still be disrupted, by the same kind of move."""
         return validate_move(self, command, evaluation, may_shrink=False)
 
     def _first(
@@ -67,13 +67,13 @@ class SingleNodeConsolidation:
     ) -> tuple[Move, Sequence[Candidate], list[NodeRefusal], list[Count]]:
         refused, counts = list[NodeRefusal](), list[Count]()
         # Differs: single-node consolidation of many nodes: Karpenter stops after three minutes and
-        # never tries some nodes; Karpy takes a second or two for thousands and considers each.
+        # never tries some nodes; Karpy considers every node: thousands take a second or two.
         for each in candidates:
             if not allowances.by_pool[each.pool.name].remaining:
                 refused.append(allowances.refusal_of(each, self.name))
                 continue
-            # A Balanced pool that would not even pay for its deletion spares the search.
-            move = consolidation.would_pay(each) or consolidation.move((each,))
+            # If mere deletion scores too low for a Balanced pool, skip the search for places.
+            move = consolidation.why_unprofitable(each) or consolidation.move((each,))
             counts += move.counts
             if move.command is not None:
                 return move, (each,), refused, counts
@@ -94,9 +94,9 @@ class SingleNodeConsolidation:
 
 def _in_turn(candidates: Sequence[Candidate], put_off: Collection[str]) -> list[Candidate]:
     """
-    Take the best candidate of each NodePool, then the second of each; NodePools by name.
+    Sort the best candidate of each NodePool first, then the second of each; NodePools by name.
 
-    Those that were put off, given by name, come first.
+    Nodes in `put_off` come before all others.
     """
     places: dict[str, int] = {}
     turns = []
@@ -104,6 +104,6 @@ def _in_turn(candidates: Sequence[Candidate], put_off: Collection[str]) -> list[
         place = places[each.pool.name] = places.get(each.pool.name, 0) + 1
         is_late = each.name not in put_off
         turns.append((is_late, is_heavy(each.pods), place, each.pool.name, each))
-    # Those whose pods take long come last: they cost none of the others its turn.
+    # Nodes whose pods slow down the solver come last, so that time is left for all other nodes.
     turns.sort(key=lambda turn: turn[:4])
     return [turn[-1] for turn in turns]

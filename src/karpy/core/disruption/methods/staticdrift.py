@@ -1,4 +1,4 @@
-"""Replace drifted nodes of NodePools that keep a fixed number of nodes."""
+"""Static drift: replace drifted nodes of static NodePools."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,11 +15,11 @@ from karpy.core.disruption.method import Proposal, Validation, eligible_count
 from karpy.core.disruption.terminatefirst import (
     StaticPlan,
     are_reservations_full,
-    heads_of,
+    headcount_of,
     plan_static,
     reservation_of,
     why_shrinking,
-    with_missing,
+    with_missing_nodes,
 )
 from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.core.nodepool.staticcapacity import template_launch
@@ -29,7 +29,7 @@ from karpy.model.verdicts import NodeReason, NodeRefusal
 
 
 class StaticDrift:
-    """Replaces drifted nodes one by one from the template, as many as budgets and limits allow."""
+    """Replaces each drifted node from the template, as many as budgets and limits allow."""
 
     name = "static-drift"
     reason = DisruptionReason.DRIFTED
@@ -38,7 +38,7 @@ class StaticDrift:
     is_validated = False
 
     def propose(self, evaluation: Evaluation) -> Proposal:
-        """Choose drifted nodes of each static pool, by name."""
+        """Choose drifted nodes of each static pool, in order of their names."""
         found = find_candidates(evaluation, self.disruption_class)
         by_pool: dict[str, list[Candidate]] = {}
         refusals = [*found.refusals]
@@ -76,23 +76,25 @@ class StaticDrift:
     def _replace(
         self, drifted: Sequence[Candidate], allowances: Allowances, evaluation: Evaluation
     ) -> Iterator[Command | NodeRefusal]:
-        """Decide on the drifted nodes of one pool."""
+        """Yield a command or a refusal for each drifted node of one pool."""
         pool = drifted[0].pool
-        may = evaluation.snapshot.settings.terminate_first_drift
-        if may and are_reservations_full(pool, evaluation.snapshot.catalog):
+        may_terminate_first = evaluation.snapshot.settings.terminate_first_drift
+        if may_terminate_first and are_reservations_full(pool, evaluation.snapshot.catalog):
             drifted = sorted(drifted, key=lambda each: not reservation_of(each, evaluation))
         chosen, spent = allowances.within(drifted, self.name)
         yield from spent
         if not chosen:
             return
-        heads = heads_of(pool, evaluation)
+        heads = headcount_of(pool, evaluation)
         if shrinking := why_shrinking(pool, heads):
             for each in chosen:
                 yield refuse(each, NodeReason.POOL_SHRINKING, self.name, shrinking)
             return
-        plan = plan_static(pool, heads, evaluation, wanted=len(chosen), may=may)
+        plan = plan_static(
+            pool, heads, evaluation, wanted=len(chosen), may_terminate_first=may_terminate_first
+        )
         if plan.terminates_first:
-            left = with_missing(allowances.by_pool[pool.name], pool, evaluation)
+            left = with_missing_nodes(allowances.by_pool[pool.name], pool, evaluation)
             for each in chosen[left.remaining :]:
                 yield refuse(each, NodeReason.BUDGET_SPENT, self.name, str(left))
             chosen = chosen[: left.remaining]
