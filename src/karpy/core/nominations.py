@@ -1,4 +1,4 @@
-"""Where pods are expected: which count as bound, and which are given the name of their node."""
+"""Nominations: which pods count as bound to a planned node, and which ones get its name."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
@@ -16,9 +16,9 @@ from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 
 ROUND: Final = timedelta(seconds=2)
-"""NodeClaims of one decision are made within that."""
+"""All NodeClaims of one decision are created within this time."""
 OPENING_TIME: Final = timedelta(seconds=10)
-"""Who has lost a place waits so long for other nodes to open before new ones are bought."""
+"""A pod whose room was taken waits this long for sibling nodes before new nodes are launched."""
 
 
 # Differs: hundreds of pods that are created at once: Karpenter waits until kube-scheduler has tried
@@ -38,15 +38,15 @@ def with_untried(snapshot: Snapshot) -> Snapshot:
 # kube-scheduler has tried it, and gives its room to pods of the next node; Karpy counts it at once.
 def with_all_untried(snapshot: Snapshot) -> Snapshot:
     """Count untried pods as pending."""
-    riding = {
+    untried = {
         id(pod): replace(pod, is_unschedulable=True)
         for pod in uncounted(snapshot.pods)
-        if _rides(pod)
+        if _needs_node(pod)
     }
-    return replace(snapshot, pods=exchange(snapshot.pods, riding)) if riding else snapshot
+    return replace(snapshot, pods=exchange(snapshot.pods, untried)) if untried else snapshot
 
 
-def _rides(pod: Pod) -> bool:
+def _needs_node(pod: Pod) -> bool:
     is_owned = pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE)
     return pod.is_untried and pod.is_active and not pod.node_name and not is_owned
 
@@ -58,11 +58,11 @@ def with_nominated(
     snapshot: Snapshot, places: Mapping[str, str], settling: Collection[str] = ()
 ) -> Snapshot:
     """
-    Take pods for bound that are about to get to a node; `places` has their claims, by key.
+    Count pods as bound to the nodes that they are nominated to; `places` maps pod keys to claims.
 
-    Who was to go where others are by now is not, and waits again. But as long as nodes are about to
-    open that came with its own (whose claim is then in `settling`), it is left alone: there may be
-    room on those, which the others have left.
+    A pod whose planned room is taken by other pods counts as pending again. While sibling nodes of
+    its node are about to open (its claim is then in `settling`), it is left alone instead: the pods
+    that took its room have left room there.
     """
     if not places:
         return snapshot
@@ -71,7 +71,7 @@ def with_nominated(
         node.claim: node for node in snapshot.nodes if node.claim in claims and not node.is_deleting
     }
     room = _room_on(nodes.values(), snapshot)
-    going: dict[int, Pod] = {}
+    expected: dict[int, Pod] = {}
     for pod in uncounted(snapshot.pods):
         if pod.node_name or not pod.is_active:
             continue
@@ -80,29 +80,29 @@ def with_nominated(
             continue
         if fits(pod.requests, room[node.name]):
             _take(room[node.name], pod.requests)
-            going[id(pod)] = replace(
+            expected[id(pod)] = replace(
                 pod, node_name=node.name, is_unschedulable=False, is_expected=True
             )
         elif node.claim in settling:
-            going[id(pod)] = replace(
+            expected[id(pod)] = replace(
                 pod, is_unschedulable=False, is_untried=False, is_expected=True
             )
-    return replace(snapshot, pods=exchange(snapshot.pods, going)) if going else snapshot
+    return replace(snapshot, pods=exchange(snapshot.pods, expected)) if expected else snapshot
 
 
 def settling(claims: Collection[ClaimRecord], now: datetime) -> frozenset[str]:
-    """Return the claims of which others, made together with them, are about to open."""
-    made = {each.name: each.meta.created for each in claims if not each.meta.is_deleting}
-    closed = {each.name for each in claims if not each.conditions.is_true(INITIALIZED)}
-    opening = [when for name, when in made.items() if when and name in closed]
+    """Return the claims whose siblings, created by the same decision, are about to open."""
+    created = {each.name: each.meta.created for each in claims if not each.meta.is_deleting}
+    unready = {each.name for each in claims if not each.conditions.is_true(INITIALIZED)}
+    opening = [when for name, when in created.items() if when and name in unready]
     first = min((when for when in opening if now < when + OPENING_TIME), default=None)
     if first is None:
         return frozenset()
-    return frozenset(name for name, when in made.items() if when and when + ROUND >= first)
+    return frozenset(name for name, when in created.items() if when and when + ROUND >= first)
 
 
 def _room_on(nodes: Iterable[Node], snapshot: Snapshot) -> dict[str, dict[str, int]]:
-    """Return what is free on nodes, by name."""
+    """Return the free resources of nodes, by name."""
     room = {node.name: {**node.allocatable} for node in nodes}
     census = census_of(snapshot.pods)
     if census is not None:
@@ -121,21 +121,21 @@ def _take(room: dict[str, int], requests: Resources) -> None:
 
 
 PATIENCE: Final = timedelta(seconds=30)
-"""Within that kube-scheduler has tried a pod on its nominated node, or given that up."""
+"""kube-scheduler tries a pod on its nominated node within this time, or gives up on it."""
 _SEVERAL: Final = 2
 NOMINATED_MAX: Final = 3000
-"""A client with the usual 200 requests per second takes 14 seconds for so many."""
+"""A client with the usual 200 requests per second nominates this many pods in 14 seconds."""
 
 
 # Differs: where pods go when new nodes are ready: Karpenter leaves it to kube-scheduler; Karpy may
 # nominate the planned node in the pod's status, so that pods of other sizes do not take its room.
 def pods_to_nominate(snapshot: Snapshot, verdict: Verdict) -> frozenset[str]:
     """
-    Return the keys of the pods that should know their node.
+    Return the keys of the pods to nominate in `status.nominatedNodeName`.
 
-    kube-scheduler puts a pod where most is free, so that pods take room that was made for others.
-    All pods of new nodes keep to their places, if there are several nodes and pods of several
-    sizes: if there are very many, the largest, which are the hardest to place elsewhere.
+    kube-scheduler binds a pod where most is free, so that pods take room that was planned for other
+    pods. If pods of several sizes need several new nodes, all of them are nominated; of more than
+    `NOMINATED_MAX` pods only the largest, which are the hardest to place elsewhere.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
     launches = [each for each in verdict.launches if each.options and pods.keys() >= {*each.pods}]
@@ -154,20 +154,20 @@ def _size(pod: Pod) -> tuple[int, int]:
 
 
 def without_node(pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods that wait without the name of a node."""
-    return [each for each in pods if _is_free(each)]
+    """Return the pods that are neither bound nor nominated."""
+    return [each for each in pods if _is_unassigned(each)]
 
 
-def _is_free(pod: Pod) -> bool:
+def _is_unassigned(pod: Pod) -> bool:
     return pod.is_active and not pod.node_name and not pod.nominated_node
 
 
 def is_in_vain(claim: ClaimRecord | None, *, is_emptying: bool, now: datetime) -> bool:
     """
-    Say whether a pod has been told its node in vain.
+    Say whether the nomination of a pod to a node has had no effect, and should be removed.
 
-    `claim` is that of the node, None if the node is not there. kube-scheduler itself tells pods a
-    node on which others must end first (`is_emptying`); those wait.
+    `claim` is the NodeClaim of the node, None if the node does not exist. kube-scheduler itself
+    nominates pods to nodes on which other pods must end first (`is_emptying`): these pods wait.
     """
     if claim is None:
         return True
