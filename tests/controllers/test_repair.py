@@ -94,7 +94,7 @@ def test_what_is_decided_about_broken_nodes_is_told_and_can_be_repeated() -> Non
         world.start()
         async with (
             operator(world, Heard()) as context,
-            running(RepairController(context, REPAIR_POLICIES, listener.hear)),
+            running(RepairController(context, REPAIR_POLICIES, listener.on_verdict)),
         ):
             await make_nodes(world, "web-1", "web-2", "web-3")
             world.kubelets.trouble(node_of(world, "web-1"), BROKEN)

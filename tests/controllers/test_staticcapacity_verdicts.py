@@ -29,14 +29,14 @@ class Listener:
         self.questions: list[PoolQuestion] = []
         self.verdicts: list[PoolVerdict] = []
 
-    def hear(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
+    def on_verdict(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
         self.questions.append(question)
         self.verdicts.append(verdict)
 
 
 def all_loops(scene: Scene, listener: Listener) -> tuple[Loop, ...]:
     controller = static(scene)
-    controller.listen(listener.hear)
+    controller.listen(listener.on_verdict)
     pools = NodePoolController(scene.context, scene.classes, scene.nodes)
     return pools, controller, *claim_writers(scene.context)
 

@@ -146,7 +146,9 @@ def test_what_stays_pending_is_said_once_until_it_changes(
 ) -> None:
     book, world = LogBook(), World()
     mirror = Mirror(world.objects, world.clock, kwok_catalog, Settings())
-    audience = DecisionAudience(book, expectations=ClaimNominations(mirror.records, world.clock))
+    audience = DecisionAudience(
+        book, claim_nominations=ClaimNominations(mirror.records, world.clock)
+    )
 
     for verdict in verdicts:
         audience.decided(Snapshot(now=NOON), verdict, timedelta())
