@@ -93,7 +93,7 @@ class Stubborn(EmbeddedObjects):
         )
 
 
-def test_every_pass_is_told_and_can_be_repeated() -> None:
+def test_every_pass_is_reported_and_can_be_replayed() -> None:
     listener = Listener()
 
     async def story() -> None:
@@ -117,7 +117,7 @@ def test_every_pass_is_told_and_can_be_repeated() -> None:
     assert listener.again() == listener.verdicts
 
 
-def test_a_validation_that_confirms_a_command_is_told() -> None:
+def test_a_validation_that_confirms_a_command_is_reported() -> None:
     listener = Listener()
 
     async def story() -> None:
@@ -138,7 +138,7 @@ def test_a_validation_that_confirms_a_command_is_told() -> None:
     assert listener.again() == listener.verdicts
 
 
-def test_a_validation_that_finds_a_pod_is_told_with_the_reason() -> None:
+def test_a_validation_that_finds_a_pod_is_reported_with_the_reason() -> None:
     listener = Listener()
 
     async def story() -> str:
@@ -206,7 +206,7 @@ def _settled(question: NodeQuestion) -> frozenset[str]:
     return question.settled if isinstance(question, DisruptionQuestion) else frozenset()
 
 
-def test_repairs_are_told_with_the_reboots_they_depend_on() -> None:
+def test_repairs_are_reported_with_the_reboots_they_depend_on() -> None:
     listener = Listener()
 
     async def story() -> None:
@@ -234,7 +234,7 @@ def test_repairs_are_told_with_the_reboots_they_depend_on() -> None:
     assert listener.again() == listener.verdicts
 
 
-def test_what_replaces_a_broken_node_is_told_before_it_comes() -> None:
+def test_the_replacement_of_a_broken_node_is_reported_before_its_launch() -> None:
     listener, launched = Listener(), list[int]()
 
     async def story() -> None:
@@ -259,7 +259,7 @@ def test_what_replaces_a_broken_node_is_told_before_it_comes() -> None:
     assert listener.again() == listener.verdicts
 
 
-def test_a_broken_node_whose_pods_find_no_place_is_told_with_the_pod() -> None:
+def test_a_broken_node_whose_pods_find_no_place_is_reported_with_the_pod() -> None:
     listener = Listener()
     stuck = pod("stuck", "")
 

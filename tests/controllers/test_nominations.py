@@ -284,7 +284,7 @@ async def test_a_pod_knows_its_node_when_that_opens() -> None:
 
 
 @on_virtual_time
-async def test_who_arrives_again_and_again_is_told_once() -> None:
+async def test_a_node_that_is_reported_ready_repeatedly_is_opened_once() -> None:
     house = House(FIRM)
 
     async with running(house):
@@ -298,7 +298,7 @@ async def test_who_arrives_again_and_again_is_told_once() -> None:
 
 
 @on_virtual_time
-async def test_nodes_with_nobody_to_tell_open_after_the_others() -> None:
+async def test_nodes_without_nominated_pods_open_last() -> None:
     house = House(FIRM, FREE)
 
     async with running(house):
@@ -338,7 +338,7 @@ async def test_a_claim_that_goes_is_not_waited_for() -> None:
 
 
 @on_virtual_time
-async def test_a_claim_that_goes_while_its_pods_are_told_is_not_called_upon() -> None:
+async def test_a_claim_that_is_dropped_during_nomination_is_not_opened() -> None:
     house = House(FIRM)
 
     async with running(house):
@@ -350,7 +350,7 @@ async def test_a_claim_that_goes_while_its_pods_are_told_is_not_called_upon() ->
     assert house.nominator.gate_policy(FIRM) is GatePolicy.FREE
 
 
-def test_where_any_place_will_do_nobody_is_told() -> None:
+def test_equal_pods_are_not_nominated() -> None:
     house = House(FIRM)
     house.nominator.on_decision(*ALIKE)
     house.nominator.note("web-0", launch("web-0"))
@@ -359,7 +359,7 @@ def test_where_any_place_will_do_nobody_is_told() -> None:
     assert house.nominator.gate_policy(FIRM) is GatePolicy.HELD
 
 
-def test_claims_that_nobody_decided_on_are_free() -> None:
+def test_claims_of_no_decision_are_free() -> None:
     assert House().nominator.gate_policy("static-1") is GatePolicy.FREE
 
 
@@ -423,7 +423,7 @@ def test_a_pod_that_waits_in_vain_may_go_elsewhere() -> None:
     assert seen[-1] == ""
 
 
-def test_nobody_waits_for_a_node_that_is_gone() -> None:
+def test_a_nomination_to_a_deleted_node_is_cleared() -> None:
     async def story() -> list[str]:
         world = World()
         world.start()

@@ -86,7 +86,7 @@ def test_a_node_whose_kubelet_is_silent_goes_after_ten_minutes() -> None:
     assert run(story()) == (["web-1"], True)
 
 
-def test_what_is_decided_about_broken_nodes_is_told_and_can_be_repeated() -> None:
+def test_a_decision_about_broken_nodes_is_reported_and_can_be_replayed() -> None:
     listener = Listener()
 
     async def story() -> None:

@@ -41,7 +41,7 @@ def all_loops(scene: Scene, listener: Listener) -> tuple[Loop, ...]:
     return pools, controller, *claim_writers(scene.context)
 
 
-def test_what_a_pool_gets_and_gives_up_is_told_and_can_be_repeated() -> None:
+def test_decisions_about_the_size_of_a_pool_are_reported_and_can_be_replayed() -> None:
     listener = Listener()
 
     async def story() -> tuple[list[str], str]:
@@ -72,7 +72,7 @@ def test_what_a_pool_gets_and_gives_up_is_told_and_can_be_repeated() -> None:
     assert [decide_pool(each) for each in listener.questions] == listener.verdicts
 
 
-def test_what_a_limit_forbids_is_told() -> None:
+def test_claims_that_a_limit_forbids_are_reported() -> None:
     listener = Listener()
 
     async def story() -> None:

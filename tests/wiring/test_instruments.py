@@ -182,7 +182,7 @@ def test_only_news_about_pools_is_recorded(
     assert recorded_of_pools(asked) == expected
 
 
-def test_of_very_many_pools_those_are_forgotten_that_were_told_of_first() -> None:
+def test_of_very_many_pools_the_oldest_verdicts_are_dropped() -> None:
     many = [_limited(f"web-{number}") for number in range(1001)]
 
     asked = [*many, many[1], many[0]]

@@ -229,7 +229,7 @@ async def test_a_noted_claim_that_never_came_can_be_forgotten(store: Store) -> N
         assert mirror.is_synced
 
 
-async def test_a_claim_that_was_told_is_not_forgotten(store: Store) -> None:
+async def test_a_delivered_claim_is_not_dropped(store: Store) -> None:
     async with running(store) as mirror:
         mirror.note_claim(node_claim("default-a"))
         store.create(NODE_CLAIM, a_claim("default-a"))
