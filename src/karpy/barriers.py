@@ -1,4 +1,4 @@
-"""Where errors stop: the work on one object ends, that on all others goes on."""
+"""Barriers that stop an error: work on one object ends, work on all other objects goes on."""
 
 from collections.abc import Callable
 from types import TracebackType
@@ -10,23 +10,23 @@ OnError: TypeAlias = Callable[[KarpyError], None]
 
 
 def fail_at_once(error: KarpyError) -> None:
-    """Raise an error as it came: nothing is passed over where no part listens."""
+    """Raise an error, or the cause of an unexpected one: the default where no handler is set."""
     cause = error.__cause__ if isinstance(error, Unexpected) else None
     raise cause or error
 
 
 class Barrier:
     """
-    Ends the block at its first error and passes that on, as one of ours.
+    End the block at its first error and pass that to `on_error` as a KarpyError.
 
-    Cancellation goes through, and so does a lost lease: nothing may be done after it.
+    Cancellation and a lost lease are raised: after a lost lease nothing may be written.
     """
 
     def __init__(self, on_error: OnError) -> None:
         self._on_error = on_error
 
     def __enter__(self) -> None:
-        """Begin with what may fail."""
+        """Enter the block whose errors stop here."""
 
     def __exit__(
         self,
@@ -36,12 +36,12 @@ class Barrier:
     ) -> bool:
         if not isinstance(error, Exception) or lost_lease(error) is not None:
             return False
-        self._on_error(known(error))
+        self._on_error(as_karpy_error(error))
         return True
 
 
-def known(error: Exception) -> KarpyError:
-    """Return an error as one of ours; one that is not becomes the cause of a Bug."""
+def as_karpy_error(error: Exception) -> KarpyError:
+    """Return a KarpyError: the error itself, or a Bug that has the error as its cause."""
     if isinstance(error, KarpyError):
         return error
     bug = Unexpected(error=error)
@@ -50,7 +50,7 @@ def known(error: Exception) -> KarpyError:
 
 
 def lost_lease(error: BaseException) -> LeadershipLost | None:
-    """Find a lost lease in an error or among those that tasks ended with."""
+    """Return the LeadershipLost that an error is, or that an exception group contains."""
     if isinstance(error, LeadershipLost):
         return error
     if isinstance(error, BaseExceptionGroup):

@@ -181,7 +181,7 @@ def test_only_we_may_read_it(tmp_path: Path) -> None:
     assert (tmp_path / "decisions-000001.jsonl").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(FileUnwritable, match="file"):
@@ -196,7 +196,7 @@ def test_a_decision_that_cannot_be_written_is_an_error_with_its_folder(tmp_path:
         journal.record(CLUSTER, VERDICT)
 
 
-def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_missing_journal_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileUnreadable, match="No such file"):
         list(journal_lines(tmp_path / "gone"))
 
@@ -242,7 +242,7 @@ class _Broken(JournalFiles):
         raise FileUnwritable(path="x", problem="no space left")
 
 
-def test_what_cannot_be_recorded_is_told_and_nobody_waits(tmp_path: Path) -> None:
+def test_a_lost_record_is_reported_and_delays_no_caller(tmp_path: Path) -> None:
     troubles: list[str] = []
     may_go_on = threading.Event()
     journal = BackgroundJournal(_Broken(tmp_path, may_go_on), troubles.append)

@@ -91,7 +91,7 @@ def test_the_story_without_a_death_starts_one_machine() -> None:
 
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
 @pytest.mark.parametrize("shift", range(SHIFTS))
-def test_whoever_comes_next_finishes_what_a_death_has_left(when: str, shift: int) -> None:
+def test_the_next_leader_finishes_the_work_of_a_crashed_one(when: str, shift: int) -> None:
     calls = len(run(story(0, BEFORE)))
 
     for nth in range(1 + shift, calls + 1, SHIFTS):

@@ -191,7 +191,7 @@ async def test_a_subnet_without_addresses_is_left_for_another() -> None:
 
 
 @on_virtual_time
-async def test_a_node_class_that_does_not_exist_is_told_on_pool_and_claim() -> None:
+async def test_pool_and_claim_report_a_node_class_that_does_not_exist() -> None:
     async with aws_stage() as stage:
         stage.apply(NODE_POOL, ec2_pool("default"))
         own = {"requirements": [], "nodeClassRef": class_ref("gone")}

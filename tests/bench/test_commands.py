@@ -77,7 +77,9 @@ def test_no_file_is_made_if_one_name_is_wrong(context: ControllerContext, tmp_pa
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_made_is_told(context: ControllerContext, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(
+    context: ControllerContext, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
 
     code = context.run("workload", "diverse-20x10", "--out", str(tmp_path / "file"))
@@ -87,7 +89,7 @@ def test_a_folder_that_cannot_be_made_is_told(context: ControllerContext, tmp_pa
     assert "KP1006" in context.err.getvalue()
 
 
-def test_a_bad_file_is_told_with_its_code(context: ControllerContext, tmp_path: Path) -> None:
+def test_a_bad_file_is_an_error_with_its_code(context: ControllerContext, tmp_path: Path) -> None:
     path = tmp_path / "w.json"
     path.write_text("{}")
 

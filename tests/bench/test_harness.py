@@ -191,7 +191,7 @@ def test_a_file_that_is_no_workload_is_refused_with_a_hint(
     assert "karpy workload" in caught.value.hint
 
 
-def test_a_file_that_is_not_there_is_told_by_its_path(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(FileUnreadable, match="nothing"):
         list(measure(tmp_path / "nothing.json"))
 

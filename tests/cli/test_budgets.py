@@ -117,7 +117,7 @@ def test_a_pool_without_nodes_asks_for_their_number(karpy: Karpy) -> None:
     assert "hint: write --nodes 10" in run.err
 
 
-def test_a_name_that_is_not_there_is_told_with_the_nearest_ones(karpy: Karpy) -> None:
+def test_an_unknown_name_is_an_error_with_the_nearest_names(karpy: Karpy) -> None:
     run = karpy("budgets", "btach", "-", *NOW, stdin=CLUSTER)
 
     assert (run.code, run.out) == (1, "")

@@ -34,7 +34,7 @@ def test_a_catalog_of_a_region_is_found_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["ec9:us-east-1", "ec9"])
-def test_a_name_that_no_catalog_has_is_told(name: str) -> None:
+def test_a_name_that_no_catalog_has_is_an_error(name: str) -> None:
     with pytest.raises(ObjectNotFound) as caught:
         find_catalog(name, read_text)
 

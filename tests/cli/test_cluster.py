@@ -138,7 +138,7 @@ def test_without_the_autoscaler_examples_wait(tmp_path: Path) -> None:
     assert b'"items":[]' in claims
 
 
-def test_a_log_that_cannot_be_written_is_told(karpy: Karpy, tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_is_an_error(karpy: Karpy, tmp_path: Path) -> None:
     run = karpy("cluster", "--operator", "--log", str(tmp_path / "nowhere" / "log"))
 
     assert (run.code, run.out) == (1, "")
@@ -163,7 +163,7 @@ def test_a_port_that_is_none_is_misuse(karpy: Karpy, port: str) -> None:
     assert (run.code, "--port" in run.err) == (2, True)
 
 
-def test_a_port_that_is_taken_is_told(karpy: Karpy) -> None:
+def test_a_port_that_is_taken_is_an_error(karpy: Karpy) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

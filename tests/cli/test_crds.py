@@ -30,7 +30,7 @@ def test_json_is_a_list_that_kubectl_takes(karpy: Karpy) -> None:
     assert [each["spec"]["names"]["kind"] for each in answer["items"]] == ["NodePool", "NodeClaim"]
 
 
-def test_a_name_that_does_not_exist_is_told(karpy: Karpy) -> None:
+def test_a_name_that_does_not_exist_is_an_error(karpy: Karpy) -> None:
     run = karpy("crds", "provisioners")
 
     assert run.code == 1

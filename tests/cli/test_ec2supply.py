@@ -105,7 +105,7 @@ def test_a_region_that_is_asked_for_holds_for_all_pools() -> None:
     assert made.name == "ec2:us-west-2"
 
 
-def test_a_region_that_is_not_in_the_table_is_told() -> None:
+def test_a_region_that_is_not_in_the_table_is_an_error() -> None:
     with pytest.raises(ObjectNotFound) as caught:
         supply(pool(), place="mars-1")
 

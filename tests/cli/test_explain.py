@@ -58,7 +58,7 @@ def test_an_existing_node_is_explained(
 
 
 @pytest.mark.parametrize("name", ["shop/wbe-0", "other/web-0", "node/general-7"])
-def test_a_name_that_is_not_there_is_told_with_the_nearest_ones(
+def test_an_unknown_name_is_an_error_with_the_nearest_names(
     karpy: Karpy, name: str, snapshot: SnapshotAssertion
 ) -> None:
     run = karpy("explain", name, "-", *NOW, stdin=FITS)
@@ -67,7 +67,7 @@ def test_a_name_that_is_not_there_is_told_with_the_nearest_ones(
     assert run == snapshot
 
 
-def test_a_name_that_two_namespaces_have_must_be_told_apart(
+def test_a_name_in_two_namespaces_needs_its_namespace(
     karpy: Karpy, snapshot: SnapshotAssertion
 ) -> None:
     run = karpy("explain", "web-0", "-", *NOW, stdin=stream(FITS, pod("web-0", namespace="blog")))

@@ -73,7 +73,7 @@ def test_a_pod_may_be_called_one(karpy: Karpy) -> None:
     assert karpy("explain", "pod", "shop/web-0", "-", *NOW, stdin=CLUSTER) == plain
 
 
-def test_a_name_that_is_not_there_is_told_with_the_nearest_ones(karpy: Karpy) -> None:
+def test_an_unknown_name_is_an_error_with_the_nearest_names(karpy: Karpy) -> None:
     run = karpy("explain", "node", "genral-1", "-", *NOW, stdin=CLUSTER)
 
     assert (run.code, run.out) == (1, "")
@@ -247,7 +247,7 @@ def _moment(value: datetime) -> str:
     return f"{value:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def test_a_cluster_that_does_not_answer_is_told_at_once(karpy: Karpy, tmp_path: Path) -> None:
+def test_a_cluster_that_does_not_answer_is_an_error_at_once(karpy: Karpy, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         '{"current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "x", "user":'

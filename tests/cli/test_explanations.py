@@ -57,7 +57,7 @@ def test_twenty_pools_with_a_taint_each_are_one_row(snapshot: SnapshotAssertion)
     assert shown(lines_of(*pools)) == snapshot
 
 
-def test_a_mixed_cluster_of_twenty_pools_is_told_by_its_largest_groups(
+def test_a_mixed_cluster_of_twenty_pools_is_explained_by_its_largest_groups(
     snapshot: SnapshotAssertion,
 ) -> None:
     pools = [refusing(f"general-{n}", Constraint.RESOURCE, "cpu") for n in range(9)]

@@ -45,7 +45,7 @@ def test_help_in_ascii_draws_ascii(karpy: Karpy) -> None:
     assert run.out.isascii()
 
 
-def test_the_version_is_told_with_those_it_works_with(karpy: Karpy) -> None:
+def test_the_version_is_printed_with_compatible_versions(karpy: Karpy) -> None:
     run = karpy("--version")
 
     ours, karpenter, kubernetes = run.out.splitlines()
@@ -102,7 +102,7 @@ def test_errors_lists_every_code(karpy: Karpy, output: str, snapshot: SnapshotAs
     ],
     ids=" ".join,
 )
-def test_misuse_is_told_and_exits_with_2(
+def test_misuse_is_reported_and_exits_with_2(
     karpy: Karpy, words: list[str], snapshot: SnapshotAssertion
 ) -> None:
     run = karpy(*words)

@@ -153,7 +153,7 @@ def test_no_decision_at_all_is_a_failure(karpy: Karpy, tmp_path: Path, text: byt
     assert (run.code, run.out) == (1, "There is no decision to replay.\n")
 
 
-def test_a_folder_without_a_journal_is_told(karpy: Karpy, tmp_path: Path) -> None:
+def test_a_folder_without_a_journal_is_an_error(karpy: Karpy, tmp_path: Path) -> None:
     run = karpy("replay", str(tmp_path))
 
     assert run.code == 1

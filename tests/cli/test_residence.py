@@ -6,7 +6,7 @@ from karpy.cli.residence import tell_mistake
 from karpy.cli.terminal import Channel, Terminal
 
 
-def test_a_mistake_is_told_with_its_traceback() -> None:
+def test_a_bug_is_reported_with_its_traceback() -> None:
     err = io.StringIO()
     channel = Channel(err, has_colour=False)
 

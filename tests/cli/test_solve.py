@@ -20,7 +20,7 @@ def test_pods_that_fit_get_a_plan(karpy: Karpy, snapshot: SnapshotAssertion) -> 
     assert run == snapshot
 
 
-def test_pods_that_stay_pending_are_told_with_exit_code_3(
+def test_pods_that_stay_pending_are_reported_with_exit_code_3(
     karpy: Karpy, snapshot: SnapshotAssertion
 ) -> None:
     run = karpy("solve", "-", *NOW, stdin=STUCK)
@@ -127,14 +127,14 @@ def test_the_usual_question_is_karpenters() -> None:
     assert USUAL.settings == Settings()
 
 
-def test_a_missing_file_is_told(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+def test_a_missing_file_is_an_error(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
     run = karpy("solve", "nowhere.yaml")
 
     assert run.code == 1
     assert run == snapshot
 
 
-def test_a_directory_without_manifests_is_told(karpy: Karpy, tmp_path: Path) -> None:
+def test_a_directory_without_manifests_is_an_error(karpy: Karpy, tmp_path: Path) -> None:
     run = karpy("solve", str(tmp_path))
 
     assert (run.code, run.out) == (1, "")
@@ -143,7 +143,7 @@ def test_a_directory_without_manifests_is_told(karpy: Karpy, tmp_path: Path) -> 
     )
 
 
-def test_a_file_that_is_not_text_is_told(karpy: Karpy, tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_an_error(karpy: Karpy, tmp_path: Path) -> None:
     path = tmp_path / "image.yaml"
     path.write_bytes(b"\xff\xd8\xff\xe0")
 
@@ -166,7 +166,7 @@ def test_what_windows_writes_is_read(karpy: Karpy, tmp_path: Path, encoding: str
 
 
 @pytest.mark.parametrize("text", ["nonsense", "{}", '[{"name": 3}]', "[" * 100_000])
-def test_a_catalog_that_is_none_is_told(karpy: Karpy, tmp_path: Path, text: str) -> None:
+def test_an_invalid_catalog_is_an_error(karpy: Karpy, tmp_path: Path, text: str) -> None:
     path = tmp_path / "catalog.json"
     path.write_text(text)
 
@@ -206,7 +206,7 @@ spec:
 """
 
 
-def test_what_became_of_an_old_object_is_counted_in_text_and_told_in_json(karpy: Karpy) -> None:
+def test_the_fate_of_old_objects_is_counted_in_text_and_listed_in_json(karpy: Karpy) -> None:
     text = karpy("solve", "-", *NOW, stdin=OLD_POOL)
     answer = karpy("solve", "-", *NOW, "--output", "json", stdin=OLD_POOL)
 

@@ -86,7 +86,7 @@ def test_what_is_missing_has_its_default() -> None:
     assert record == BufferRecord(Identity("spare"), "default", strategy=ACTIVE_CAPACITY)
 
 
-def test_a_reference_without_a_name_is_told() -> None:
+def test_a_reference_without_a_name_is_a_fault() -> None:
     broken = {**BUFFER, "spec": {"scalableRef": {"kind": "Deployment"}}}
 
     with pytest.raises(FieldInvalid, match=r"`spec.scalableRef.name` is missing"):
@@ -151,7 +151,7 @@ def test_a_pod_template_is_read_as_what_pods_are_made_from() -> None:
 @pytest.mark.parametrize(
     ("kind", "path"), [("PodTemplate", "template.spec"), ("StatefulSet", "spec.template.spec")]
 )
-def test_a_template_without_containers_is_told(kind: str, path: str) -> None:
+def test_a_template_without_containers_is_a_fault(kind: str, path: str) -> None:
     template: Json = {"template": {"spec": {"containers": []}}}
     obj = {"metadata": {"name": "t"}, **template, "spec": template}
 

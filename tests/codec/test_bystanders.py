@@ -124,7 +124,7 @@ def test_claims_take_a_usual_class_where_none_is_given() -> None:
     assert list(reading.snapshot.storage.classes) == ["default"]
 
 
-def test_a_node_class_that_is_refused_is_kept_for_its_nodes_and_told_once() -> None:
+def test_a_refused_node_class_is_kept_for_its_nodes_and_reported_once() -> None:
     spec = {
         "role": "${ROLE}",
         "kubelet": {"maxPods": 20},

@@ -244,5 +244,5 @@ def test_a_catalog_may_open_labels() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_catalog_is_told_with_its_path(value: Value, problem: str) -> None:
+def test_a_fault_of_a_catalog_is_reported_with_its_path(value: Value, problem: str) -> None:
     assert fault(value) == problem

@@ -398,7 +398,7 @@ def test_a_fault_of_a_node_class_is_named_with_a_way_out(
     assert told(value) == [expected]
 
 
-def test_all_faults_are_told_at_once_those_of_rules_too() -> None:
+def test_all_faults_are_reported_together_including_those_of_rules() -> None:
     faults = told(
         plain_pool(
             "p",
@@ -428,7 +428,7 @@ def test_shell_variables_of_user_data_are_no_placeholders() -> None:
     assert told(class_with(userData="#!/bin/sh\necho ${HOME} $(date)\n")) == []
 
 
-def test_what_a_status_holds_is_nobodys_fault() -> None:
+def test_a_wrong_status_is_no_fault_of_the_manifest() -> None:
     assert told({**plain_pool("p"), "status": {"nodes": "many", "colour": 1}}) == []
 
 

@@ -108,9 +108,7 @@ def test_a_pool_may_be_on_its_way_out() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_pool_is_told_with_its_path(
-    obj: Json, expected: tuple[str, str]
-) -> None:
+def test_a_fault_of_a_pool_is_reported_with_its_path(obj: Json, expected: tuple[str, str]) -> None:
     assert fault(obj) == expected
 
 

@@ -227,7 +227,7 @@ def test_a_template_is_to_be_rendered_first(text: str) -> None:
 
 
 @given(st.text())
-def test_no_text_is_too_strange_to_be_told_about(text: str) -> None:
+def test_any_text_can_be_quoted_in_an_error(text: str) -> None:
     found = list(read_documents("f", text))
 
     assert all(isinstance(each, Document | ManifestInvalid) for each in found)

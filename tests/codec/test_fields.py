@@ -91,7 +91,7 @@ def test_a_list_is_not_to_be_quoted(value: object, hint: str) -> None:
         (lambda f: f.fail("[k]", "is bad", "mend it"), ("[k]", "is bad")),
     ],
 )
-def test_a_wrong_value_is_told_with_its_path(
+def test_a_wrong_value_is_reported_with_its_path(
     read: Callable[[Fields], object], expected: tuple[str, str]
 ) -> None:
     fields = Fields(

@@ -22,7 +22,7 @@ def test_what_was_written_and_read_again_has_the_same_fingerprint(value: Value) 
     assert fingerprint([value, value]) == fingerprint(json.loads(json.dumps([value, value])))
 
 
-def test_values_that_only_look_equal_are_told_apart() -> None:
+def test_values_that_only_look_equal_have_different_fingerprints() -> None:
     assert len({fingerprint(value) for value in ALIKE}) == len(ALIKE)
 
 

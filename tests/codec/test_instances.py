@@ -70,7 +70,7 @@ def test_requirements_on_one_key_are_intersected() -> None:
     assert read(plain_type(requirements=parts)).requirements == {"a": one_of("a", "x")}
 
 
-def test_values_that_look_like_operators_are_told_apart() -> None:
+def test_values_that_look_like_operators_are_distinguished() -> None:
     reader = InstanceReader()
     first = reader.read(plain_type(requirements=[wants("a", "In", "NotIn", "x")]))
     second = reader.read(plain_type(requirements=[wants("a", "NotIn", "x")]))
@@ -263,7 +263,7 @@ def test_a_reserved_offering_seen_before_keeps_its_reservation() -> None:
         ({"volumeLimits": {"d": "x"}}, "volumeLimits.d", "is the text `x`, not a whole number"),
     ],
 )
-def test_what_is_wrong_with_a_type_is_told_with_its_path(
+def test_a_fault_of_an_instance_type_is_reported_with_its_path(
     change: Json, path: str, problem: str
 ) -> None:
     assert fault({**plain_type(), **change}) == (f"instanceTypes[3].{path}", problem)

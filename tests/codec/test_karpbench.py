@@ -220,7 +220,7 @@ def test_without_options_settings_are_karpenters() -> None:
         ({"now": "noon"}, "`now` is `noon`, not a time"),
     ],
 )
-def test_what_is_wrong_with_a_workload_is_told_with_its_path(change: Json, problem: str) -> None:
+def test_a_fault_of_a_workload_is_reported_with_its_path(change: Json, problem: str) -> None:
     assert fault({**plain_workload(), **change}) == (
         f"`w.json` is no karpbench/v1 workload: {problem}"
     )

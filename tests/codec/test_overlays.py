@@ -54,7 +54,7 @@ def test_an_overlay_that_makes_no_sense_says_why(obj: Json, fault: str) -> None:
     assert record.faults[0].startswith(fault)
 
 
-def test_every_fault_is_told_once() -> None:
+def test_every_fault_is_reported_once() -> None:
     obj = overlay(wants(HOSTNAME, "In", "x"), wants("a", "In"))
 
     record = read_overlay_record(Fields(obj))

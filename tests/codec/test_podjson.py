@@ -181,7 +181,7 @@ def test_what_is_no_object_is_refused() -> None:
     ],
     ids=["fresh", "usual", "other scheduler", "bound", "looked at", "another condition"],
 )
-def test_a_pod_that_nobody_has_looked_at_is_known_as_such(
+def test_a_pod_that_kube_scheduler_has_not_tried_is_untried(
     change: dict[str, dict[str, object]], *, is_untried: bool
 ) -> None:
     obj = {

@@ -322,7 +322,7 @@ def test_different_words_for_the_same_thing_are_one_thing() -> None:
     assert first.rules is second.rules
 
 
-def test_pods_that_differ_are_told_apart() -> None:
+def test_different_pods_are_distinguished() -> None:
     reader = PodReader()
     first = reader.read(plain_pod(containers=[container(requests={"cpu": "1"})]))
     second = reader.read(plain_pod(containers=[container(limits={"cpu": "2"})]))
@@ -408,13 +408,11 @@ def test_the_youngest_pod_is_known() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_pod_is_told_with_its_path(
-    obj: Value, expected: tuple[str, str]
-) -> None:
+def test_a_fault_of_a_pod_is_reported_with_its_path(obj: Value, expected: tuple[str, str]) -> None:
     assert fault(obj) == expected
 
 
-def test_what_cannot_be_told_is_still_an_error_of_the_input() -> None:
+def test_an_unprintable_value_is_still_an_input_error() -> None:
     path, problem = fault(plain_pod(affinity={"x": object()}))
 
     assert (path, problem[:15]) == ("", "cannot be read:")

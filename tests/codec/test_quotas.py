@@ -98,7 +98,7 @@ def test_a_quota_is_about_the_pods_of_its_scopes(scopes: Json, names: list[str])
     assert created(read(*pods, quota({"pods": "0"}, **scopes))) == names
 
 
-def test_a_scope_that_is_not_read_is_told() -> None:
+def test_an_unsupported_scope_is_reported() -> None:
     (found,) = read(quota({"pods": "0"}, scopes=["Terminating"])).findings
 
     assert (found.code, found.path, found.is_left_out) == ("KP1023", "spec.scopes", True)

@@ -279,7 +279,7 @@ def test_what_pods_share_they_share_again_and_nothing_more() -> None:
         ),
     ],
 )
-def test_a_line_that_is_none_is_told(line: bytes, problem: str) -> None:
+def test_an_invalid_line_is_an_error(line: bytes, problem: str) -> None:
     with pytest.raises(RecordingInvalid) as caught:
         RecordingReader().read(line)
 

@@ -219,7 +219,7 @@ def test_only_a_deployment_needs_a_replica_set() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_workload_is_told_with_its_path(
+def test_a_fault_of_a_workload_is_reported_with_its_path(
     obj: Json, expected: tuple[str, str]
 ) -> None:
     assert fault(obj) == expected

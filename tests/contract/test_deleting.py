@@ -95,7 +95,7 @@ async def test_a_deletion_may_name_the_version(world: World) -> None:
     await delete(world, "a", version=changed["metadata"]["resourceVersion"])
 
 
-async def test_a_pod_that_nobody_runs_goes_at_once(world: World) -> None:
+async def test_a_pod_without_a_kubelet_is_deleted_at_once(world: World) -> None:
     await world.create(POD, pod("a"))
 
     await world.objects.delete(POD, "a", namespace=world.namespace)

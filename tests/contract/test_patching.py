@@ -158,7 +158,7 @@ async def test_applying_again_removes_what_is_not_applied_any_more(world: World)
     assert after["data"] == {"x": "1"}
 
 
-async def test_what_somebody_else_owns_stays_or_conflicts(world: World) -> None:
+async def test_a_field_of_another_manager_stays_or_conflicts(world: World) -> None:
     await apply(world, CONFIG_MAP, "a", {"data": {"x": "1"}}, manager="me")
 
     beside = await apply(world, CONFIG_MAP, "a", {"data": {"y": "2"}}, manager="you")

@@ -161,7 +161,7 @@ async def test_a_pod_goes_where_there_is_room(world: World) -> None:
         ),
     ],
 )
-async def test_a_pod_that_fits_nowhere_is_told_why(
+async def test_a_pod_that_fits_nowhere_gets_the_reason(
     world: World, spec: JsonObject, reason: str
 ) -> None:
     await add_node(world, "n1", labels={ZONE: "a"})

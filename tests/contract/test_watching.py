@@ -32,7 +32,7 @@ async def change(world: World, name: str, **data: str) -> None:
     await world.objects.patch(CONFIG_MAP, name, patch, namespace=world.namespace)
 
 
-async def test_what_happens_after_a_version_is_told_in_order(world: World) -> None:
+async def test_changes_after_a_version_are_delivered_in_order(world: World) -> None:
     page = await world.objects.list(CONFIG_MAP, mine(world))
     await world.create(CONFIG_MAP, config_map("a"))
     await change(world, "a", x="1")
@@ -43,7 +43,7 @@ async def test_what_happens_after_a_version_is_told_in_order(world: World) -> No
     assert events == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
 
-async def test_what_happens_later_is_told_too(world: World) -> None:
+async def test_later_changes_are_delivered_too(world: World) -> None:
     page = await world.objects.list(CONFIG_MAP, mine(world))
     watch = asyncio.create_task(
         take(world.objects.watch(CONFIG_MAP, mine(world), since=page.version), 2)

@@ -83,7 +83,7 @@ def test_a_buffer_says_that_its_room_is_being_made() -> None:
     assert run(story()) == ("False", "RequiresNewCapacity")
 
 
-def test_nodes_that_are_kept_free_are_not_empty_until_nobody_wants_them() -> None:
+def test_nodes_with_room_for_a_buffer_are_not_empty_until_it_is_deleted() -> None:
     heard = Heard()
 
     async def story() -> tuple[int, list[str]]:

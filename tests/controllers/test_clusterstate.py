@@ -147,14 +147,14 @@ async def test_a_pod_on_its_way_to_a_node_counts_there() -> None:
     with living(World(parts=())) as world:
         world.store.create(POD, pending_pod("a", "1"))
         async with disrupting(world, Heard()) as stage:
-            expectations = ClaimNominations(stage.context.records, world.clock)
+            claim_nominations = ClaimNominations(stage.context.records, world.clock)
             state = ClusterState(
-                stage.state, Promises(stage.commands, stage.nominations, expectations)
+                stage.state, Promises(stage.commands, stage.nominations, claim_nominations)
             )
             world.store.create(NODE_CLAIM, claim())
             await asyncio.sleep(15)
             before = [each.node_name for each in state.snapshot().pods]
-            expectations.note("web-1", Launch("1", "web", ("default/a",), {}, {}, ()))
+            claim_nominations.note("web-1", Launch("1", "web", ("default/a",), {}, {}, ()))
             after = [(each.node_name, each.is_expected) for each in state.snapshot().pods]
             name = state.snapshot().nodes[0].name
 

@@ -349,7 +349,7 @@ def test_a_claim_without_a_machine_is_waited_for_but_not_for_long() -> None:
     assert run(story()) == (["web-1", "web-2"], ["web-2"], [])
 
 
-def test_a_pool_that_is_gone_keeps_nobody_else_waiting() -> None:
+def test_a_deleted_pool_does_not_delay_other_pools() -> None:
     async def story() -> list[str]:
         world = World()
         world.start()

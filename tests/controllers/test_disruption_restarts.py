@@ -124,7 +124,7 @@ def test_empty_nodes_go_though_a_third_of_all_writes_fail(seed: int) -> None:
     assert run(story())
 
 
-def test_marks_that_nobody_stands_behind_are_taken_off() -> None:
+def test_taints_that_belong_to_no_command_are_removed() -> None:
     async def story() -> tuple[list[str], list[str], str]:
         world = World()
         world.start()

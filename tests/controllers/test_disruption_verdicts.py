@@ -38,7 +38,7 @@ class Listener:
         self.questions: list[NodeQuestion] = []
         self.verdicts: list[DisruptionVerdict] = []
 
-    def hear(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
+    def on_verdict(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         self.questions.append(question)
         self.verdicts.append(verdict)
 
@@ -93,7 +93,7 @@ class Stubborn(EmbeddedObjects):
         )
 
 
-def test_every_pass_is_told_and_can_be_repeated() -> None:
+def test_every_pass_is_reported_and_can_be_replayed() -> None:
     listener = Listener()
 
     async def story() -> None:
@@ -101,7 +101,7 @@ def test_every_pass_is_told_and_can_be_repeated() -> None:
         world.start()
         make_pool(world)
         async with disrupting(world, Heard()) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             await make_nodes(world, "web-1")
             await until(lambda: is_empty(world))
         world.stop()
@@ -117,7 +117,7 @@ def test_every_pass_is_told_and_can_be_repeated() -> None:
     assert listener.again() == listener.verdicts
 
 
-def test_a_validation_that_confirms_a_command_is_told() -> None:
+def test_a_validation_that_confirms_a_command_is_reported() -> None:
     listener = Listener()
 
     async def story() -> None:
@@ -125,7 +125,7 @@ def test_a_validation_that_confirms_a_command_is_told() -> None:
         world.start()
         make_pool(world)
         async with disrupting(world, Heard()) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             await make_nodes(world, "web-1", "web-2")
             await until(lambda: is_empty(world))
         world.stop()
@@ -138,7 +138,7 @@ def test_a_validation_that_confirms_a_command_is_told() -> None:
     assert listener.again() == listener.verdicts
 
 
-def test_a_validation_that_finds_a_pod_is_told_with_the_reason() -> None:
+def test_a_validation_that_finds_a_pod_is_reported_with_the_reason() -> None:
     listener = Listener()
 
     async def story() -> str:
@@ -146,7 +146,7 @@ def test_a_validation_that_finds_a_pod_is_told_with_the_reason() -> None:
         world.start()
         make_pool(world)
         async with disrupting(world, Heard()) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             await make_nodes(world, "web-1")
             await until(lambda: bool(listener.chosen(DisruptionReason.EMPTY)))
             world.store.create(POD, pod("a", node_of(world)))
@@ -176,7 +176,7 @@ def test_a_method_that_found_nothing_is_asked_again_after_a_change_or_five_minut
         world.start()
         make_pool(world)
         async with disrupting(world, Heard()) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             await make_nodes(world, "web-1")
             world.store.create(POD, pod("a", node_of(world)))
             await asyncio.sleep(120)
@@ -206,7 +206,7 @@ def _settled(question: NodeQuestion) -> frozenset[str]:
     return question.settled if isinstance(question, DisruptionQuestion) else frozenset()
 
 
-def test_repairs_are_told_with_the_reboots_they_depend_on() -> None:
+def test_repairs_are_reported_with_the_reboots_they_depend_on() -> None:
     listener = Listener()
 
     async def story() -> None:
@@ -215,7 +215,7 @@ def test_repairs_are_told_with_the_reboots_they_depend_on() -> None:
         make_pool(world, consolidateAfter="Never")
         cloud = MendingCloud(world)
         async with disrupting(world, Heard(), cloud=cloud, policies=REPAIR_POLICIES) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             await make_nodes(world, *(f"web-{number}" for number in range(10)))
             world.kubelets.trouble(node_of(world, "web-3"), SLOW)
             world.kubelets.trouble(node_of(world, "web-7"), BROKEN)
@@ -234,7 +234,7 @@ def test_repairs_are_told_with_the_reboots_they_depend_on() -> None:
     assert listener.again() == listener.verdicts
 
 
-def test_what_replaces_a_broken_node_is_told_before_it_comes() -> None:
+def test_the_replacement_of_a_broken_node_is_reported_before_its_launch() -> None:
     listener, launched = Listener(), list[int]()
 
     async def story() -> None:
@@ -242,7 +242,7 @@ def test_what_replaces_a_broken_node_is_told_before_it_comes() -> None:
         world.start()
         make_pool(world)
         async with disrupting(world, Heard(), policies=REPAIR_POLICIES) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             stage.disruption.listen(lambda *_: launched.append(len(world.store.list(NODE_CLAIM))))
             await make_busy_nodes(world)
             world.kubelets.trouble(node_of(world), BROKEN)
@@ -259,7 +259,7 @@ def test_what_replaces_a_broken_node_is_told_before_it_comes() -> None:
     assert listener.again() == listener.verdicts
 
 
-def test_a_broken_node_whose_pods_find_no_place_is_told_with_the_pod() -> None:
+def test_a_broken_node_whose_pods_find_no_place_is_reported_with_the_pod() -> None:
     listener = Listener()
     stuck = pod("stuck", "")
 
@@ -268,7 +268,7 @@ def test_a_broken_node_whose_pods_find_no_place_is_told_with_the_pod() -> None:
         world.start()
         make_pool(world)
         async with disrupting(world, Heard(), policies=REPAIR_POLICIES) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             await make_busy_nodes(world)
             spec = {"nodeName": node_of(world), "nodeSelector": {"kubernetes.io/arch": "s390x"}}
             world.store.create(POD, {**stuck, "spec": {**stuck["spec"], **spec}})
@@ -298,7 +298,7 @@ def test_a_reboot_that_cannot_be_asked_for_keeps_no_other_node_waiting() -> None
         make_pool(world, consolidateAfter="Never")
         cloud, objects = MendingCloud(world), Stubborn(world.store, "web-3")
         async with disrupting(world, Heard(), objects, cloud, policies=REPAIR_POLICIES) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             await make_nodes(world, *(f"web-{number}" for number in range(10)))
             objects.is_stubborn = True
             world.kubelets.trouble(node_of(world, "web-3"), SLOW)
@@ -328,8 +328,8 @@ class Flapping(Listener):
         self._world = world
         self.rejected = 0
 
-    def hear(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
-        super().hear(question, verdict)
+    def on_verdict(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
+        super().on_verdict(question, verdict)
         if isinstance(question, ValidationQuestion) and not verdict.commands:
             self.rejected += 1
             self._world.store.delete(POD, "filler", namespace="default")
@@ -344,7 +344,7 @@ def test_nodes_that_are_rejected_together_again_and_again_go_one_by_one() -> Non
         listener = Flapping(world)
         make_pool(world, consolidationPolicy="WhenEmptyOrUnderutilized", consolidateAfter="0s")
         async with disrupting(world, Heard()) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             await make_nodes(world, "web-1", "web-2", "web-3")
             for name in ("web-1", "web-2", "web-3"):
                 world.store.create(POD, sized(f"of-{name}", node_of(world, name), "500m"))
@@ -368,7 +368,7 @@ def test_without_any_time_another_node_comes_first_in_each_pass() -> None:
         world.start()
         make_pool(world, consolidationPolicy="WhenEmptyOrUnderutilized", consolidateAfter="0s")
         async with disrupting(world, Heard(), decision_timeout=timedelta()) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             await make_nodes(world, *names)
             for name in names:
                 world.store.create(POD, sized(f"of-{name}", node_of(world, name), "500m"))

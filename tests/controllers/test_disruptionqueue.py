@@ -94,7 +94,7 @@ def test_without_its_replacement_a_node_is_opened_again_and_others_have_their_tu
         make_pool(world, {"nodes": "1"})
         objects = FaultyObjects(world.objects, faults)
         async with disrupting(world, heard, objects) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             await make_busy_nodes(world)
             faults.add(NO_CLAIMS)
             drift(world, "web-1", "web-2")
@@ -124,7 +124,7 @@ def test_replacements_come_together_or_not_at_all() -> None:
         make_pool(world)
         objects = FaultyObjects(world.objects, faults)
         async with disrupting(world, Heard(), objects) as stage:
-            stage.disruption.listen(listener.hear)
+            stage.disruption.listen(listener.on_verdict)
             await make_nodes(world, "web-1")
             world.store.create(DEPLOYMENT, web(2, cpu="600m"))
             await until(lambda: running_pods(world) == 2)

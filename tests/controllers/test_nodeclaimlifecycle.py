@@ -111,7 +111,7 @@ def test_a_node_with_startup_taints_is_initialized_once_they_are_off() -> None:
     assert after["Ready"] == "True"
 
 
-def test_a_claim_that_is_sold_out_is_deleted_and_told() -> None:
+def test_a_sold_out_claim_is_deleted_with_an_event() -> None:
     heard = Heard()
 
     async def story() -> bool:
@@ -147,7 +147,7 @@ def test_a_claim_whose_node_class_is_not_ready_is_deleted() -> None:
     assert count.labels["reason"] == "nodeclass_not_ready"
 
 
-def test_a_launch_that_fails_is_told_and_tried_again() -> None:
+def test_a_failed_launch_is_reported_and_retried() -> None:
     heard = Heard()
 
     async def story() -> tuple[JsonObject, bool]:

@@ -255,7 +255,7 @@ def test_a_node_that_is_chosen_to_go_does_not_count() -> None:
         told = []
         async with scene_of(world, Heard()) as scene:
             pools = NodePoolController(
-                scene.context, scene.classes, scene.nodes, marked=lambda: marked
+                scene.context, scene.classes, scene.nodes, deleting=lambda: marked
             )
             async with running(pools, *claim_writers(scene.context)):
                 world.store.create(NODE_CLAIM, claim())
@@ -326,7 +326,7 @@ def test_a_changed_node_class_makes_health_unknown() -> None:
         told = []
         async with scene_of(world, Heard()) as scene:
             health = RegistrationHealthController(scene.context, scene.classes.generation_of)
-            scene.classes.listen(health.hear_class)
+            scene.classes.listen(health.on_class)
             async with running(controller(scene), health):
                 await asyncio.sleep(3)
                 make_healthy(world)
@@ -353,7 +353,7 @@ def test_health_survives_a_restart() -> None:
         told = []
         async with scene_of(world, Heard()) as scene:
             health = RegistrationHealthController(scene.context, scene.classes.generation_of)
-            scene.classes.listen(health.hear_class)
+            scene.classes.listen(health.on_class)
             async with running(controller(scene), health):
                 await asyncio.sleep(3)
                 make_healthy(world)
@@ -361,7 +361,7 @@ def test_health_survives_a_restart() -> None:
         async with scene_of(world, Heard()) as scene:
             classes = NodeClasses(world.objects, (KWOK_NODE_CLASS,))
             health = RegistrationHealthController(scene.context, classes.generation_of)
-            classes.listen(health.hear_class)
+            classes.listen(health.on_class)
             async with running(health):
                 await asyncio.sleep(1)
                 told.append(health_of(world))

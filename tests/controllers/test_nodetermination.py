@@ -183,7 +183,7 @@ def test_pods_go_one_by_one_as_their_budget_allows() -> None:
     assert run(story()) == (1, True)
 
 
-def test_two_budgets_for_one_pod_are_told() -> None:
+def test_two_budgets_for_one_pod_cause_an_event() -> None:
     async def story() -> str:
         world = World()
         world.start()
@@ -319,7 +319,7 @@ def test_a_node_without_a_claim_is_not_touched() -> None:
     assert "finalizers" not in node["metadata"]
 
 
-def test_a_pod_that_no_watch_has_told_of_is_asked_to_leave() -> None:
+def test_a_pod_that_no_watch_has_delivered_is_evicted() -> None:
     """A machine that has ended does not come back: what is watched may be late."""
     heard = Heard()
 

@@ -46,9 +46,9 @@ async def expecting(world: World, lost: list[str]) -> AsyncIterator[ClaimNominat
     """Have an operator that has just made a claim for a pod."""
     world.start()
     async with operator(world, Heard()) as context:
-        expectations = ClaimNominations(context.records, world.clock, lost.append)
-        expectations.note("web-1", LAUNCH)
-        yield expectations
+        claim_nominations = ClaimNominations(context.records, world.clock, lost.append)
+        claim_nominations.note("web-1", LAUNCH)
+        yield claim_nominations
     world.stop()
 
 
@@ -56,15 +56,15 @@ def test_pods_are_on_their_way_until_their_node_was_ready_for_a_while() -> None:
     async def story() -> list[dict[str, str]]:
         world = World()
         world.store.create(POD, pod("a", "300"))
-        async with expecting(world, []) as expectations:
-            seen = [dict(expectations.places())]
+        async with expecting(world, []) as claim_nominations:
+            seen = [dict(claim_nominations.places())]
             world.store.create(NODE_CLAIM, claim())
             await asyncio.sleep(1)
-            seen.append(dict(expectations.places()))
+            seen.append(dict(claim_nominations.places()))
             await until(lambda: is_ready(world))
-            seen.append(dict(expectations.places()))
+            seen.append(dict(claim_nominations.places()))
             await asyncio.sleep(11)
-            return [*seen, dict(expectations.places())]
+            return [*seen, dict(claim_nominations.places())]
 
     there = {"default/a": "web-1"}
     assert run(story()) == [there, there, there, {}]
@@ -74,14 +74,14 @@ def test_when_a_claim_goes_its_pods_need_another_one() -> None:
     async def story() -> tuple[list[str], dict[str, str], str]:
         world, lost = World(), list[str]()
         world.store.create(POD, pod("a", "300"))
-        async with expecting(world, lost) as expectations:
+        async with expecting(world, lost) as claim_nominations:
             world.store.create(NODE_CLAIM, claim())
             await until(lambda: is_ready(world))
             world.store.delete(NODE_CLAIM, "web-1")
             await until(lambda: not world.store.list(NODE_CLAIM))
             await asyncio.sleep(1)
             uid = world.store.get(POD, "a", "default")["metadata"]["uid"]
-            return lost, dict(expectations.places()), uid
+            return lost, dict(claim_nominations.places()), uid
 
     lost, places, uid = run(story())
 
@@ -94,11 +94,11 @@ def test_who_finds_room_beside_others_is_expected_as_well() -> None:
         world = World()
         for name in "abc":
             world.store.create(POD, pod(name, "300"))
-        async with expecting(world, []) as expectations:
+        async with expecting(world, []) as claim_nominations:
             await asyncio.sleep(1)
-            expectations.add("web-1", ("default/b",))
-            expectations.add("web-2", ("default/c",))
-            return dict(expectations.places())
+            claim_nominations.add("web-1", ("default/b",))
+            claim_nominations.add("web-2", ("default/c",))
+            return dict(claim_nominations.places())
 
     assert run(story()) == {"default/a": "web-1", "default/b": "web-1"}
 
@@ -107,13 +107,16 @@ def test_a_node_is_awaited_until_its_pods_are_there() -> None:
     async def story() -> list[bool]:
         world = World()
         world.store.create(POD, pod("a", "300"))
-        async with expecting(world, []) as expectations:
-            seen = [expectations.awaits("web-1"), expectations.awaits("web-2")]
+        async with expecting(world, []) as claim_nominations:
+            seen = [
+                claim_nominations.has_unbound_pods("web-1"),
+                claim_nominations.has_unbound_pods("web-2"),
+            ]
             world.store.create(NODE_CLAIM, claim())
             await until(lambda: is_ready(world))
-            seen.append(expectations.awaits("web-1"))
+            seen.append(claim_nominations.has_unbound_pods("web-1"))
             await asyncio.sleep(11)
-            return [*seen, expectations.awaits("web-1")]
+            return [*seen, claim_nominations.has_unbound_pods("web-1")]
 
     assert run(story()) == [True, False, True, False]
 
@@ -122,12 +125,12 @@ def test_there_is_much_to_do_while_pods_are_on_their_way() -> None:
     async def story() -> list[bool]:
         world = World()
         world.store.create(POD, pod("a", "300"))
-        async with expecting(world, []) as expectations:
-            seen = [expectations.is_busy()]
+        async with expecting(world, []) as claim_nominations:
+            seen = [claim_nominations.is_busy()]
             world.store.create(NODE_CLAIM, claim())
             await until(lambda: is_ready(world))
             await asyncio.sleep(21)
-            return [*seen, expectations.is_busy()]
+            return [*seen, claim_nominations.is_busy()]
 
     assert run(story()) == [True, False]
 
@@ -137,15 +140,15 @@ def test_claims_of_one_decision_settle_together() -> None:
 
     async def story() -> list[frozenset[str]]:
         world = World()
-        async with expecting(world, []) as expectations:
-            expectations.note("web-2", LAUNCH)
-            seen = [expectations.settling()]
+        async with expecting(world, []) as claim_nominations:
+            claim_nominations.note("web-2", LAUNCH)
+            seen = [claim_nominations.settling()]
             world.store.create(NODE_CLAIM, claim())
             world.store.create(NODE_CLAIM, claim("web-2"))
             await asyncio.sleep(1)
-            seen.append(expectations.settling())
+            seen.append(claim_nominations.settling())
             await asyncio.sleep(10)
-            return [*seen, expectations.settling()]
+            return [*seen, claim_nominations.settling()]
 
     assert run(story()) == [frozenset(), frozenset({"web-1", "web-2"}), frozenset()]
 
@@ -233,7 +236,7 @@ class House:
         self.called: list[tuple[str, float]] = []
         self.nominator = PodNominator(objects, lambda claim: [waiting(claim)], self.remarks.append)
         self.nominator.listen(self._call)
-        self.nominator.hear(*MIXED)
+        self.nominator.on_decision(*MIXED)
         for name in claims:
             self.nominator.note(name, launch(name))
 
@@ -271,37 +274,37 @@ async def test_a_pod_knows_its_node_when_that_opens() -> None:
     house = House(FIRM)
 
     async with running(house):
-        before = house.nominator.door(FIRM)
-        house.nominator.arrive(FIRM, "node-a")
+        before = house.nominator.gate_policy(FIRM)
+        house.nominator.note_ready(FIRM, "node-a")
         await asyncio.sleep(0.1)
 
     assert house.names() == {FIRM: "node-a"}
     assert house.called == [(FIRM, 0.0)]
-    assert (before, house.nominator.door(FIRM)) == (GatePolicy.HELD, GatePolicy.CALLED)
+    assert (before, house.nominator.gate_policy(FIRM)) == (GatePolicy.HELD, GatePolicy.CALLED)
 
 
 @on_virtual_time
-async def test_who_arrives_again_and_again_is_told_once() -> None:
+async def test_a_node_that_is_reported_ready_repeatedly_is_opened_once() -> None:
     house = House(FIRM)
 
     async with running(house):
-        house.nominator.arrive(FIRM, "node-a")
-        house.nominator.arrive(FIRM, "node-a")
+        house.nominator.note_ready(FIRM, "node-a")
+        house.nominator.note_ready(FIRM, "node-a")
         await asyncio.sleep(0.1)
-        house.nominator.arrive(FIRM, "node-a")
+        house.nominator.note_ready(FIRM, "node-a")
         await asyncio.sleep(0.1)
 
     assert house.called == [(FIRM, 0.0)]
 
 
 @on_virtual_time
-async def test_nodes_with_nobody_to_tell_open_after_the_others() -> None:
+async def test_nodes_without_nominated_pods_open_last() -> None:
     house = House(FIRM, FREE)
 
     async with running(house):
-        house.nominator.arrive(FREE, "node-b")
+        house.nominator.note_ready(FREE, "node-b")
         await asyncio.sleep(1)
-        house.nominator.arrive(FIRM, "node-a")
+        house.nominator.note_ready(FIRM, "node-a")
         await asyncio.sleep(1)
         house.nominator.forget(FIRM)
         await asyncio.sleep(1)
@@ -315,7 +318,7 @@ async def test_who_is_late_is_not_waited_for() -> None:
     house = House(FIRM, FREE)
 
     async with running(house):
-        house.nominator.arrive(FREE, "node-b")
+        house.nominator.note_ready(FREE, "node-b")
         await asyncio.sleep(60)
 
     assert house.called == [(FREE, IDLE_SECONDS)]
@@ -327,7 +330,7 @@ async def test_a_claim_that_goes_is_not_waited_for() -> None:
     house = House(FIRM, FREE)
 
     async with running(house):
-        house.nominator.arrive(FREE, "node-b")
+        house.nominator.note_ready(FREE, "node-b")
         house.nominator.forget(FIRM)
         await asyncio.sleep(60)
 
@@ -335,29 +338,29 @@ async def test_a_claim_that_goes_is_not_waited_for() -> None:
 
 
 @on_virtual_time
-async def test_a_claim_that_goes_while_its_pods_are_told_is_not_called_upon() -> None:
+async def test_a_claim_that_is_dropped_during_nomination_is_not_opened() -> None:
     house = House(FIRM)
 
     async with running(house):
-        house.nominator.arrive(FIRM, "node-a")
+        house.nominator.note_ready(FIRM, "node-a")
         house.nominator.forget(FIRM)
         await asyncio.sleep(60)
 
     assert house.called == []
-    assert house.nominator.door(FIRM) is GatePolicy.FREE
+    assert house.nominator.gate_policy(FIRM) is GatePolicy.FREE
 
 
-def test_where_any_place_will_do_nobody_is_told() -> None:
+def test_equal_pods_are_not_nominated() -> None:
     house = House(FIRM)
-    house.nominator.hear(*ALIKE)
+    house.nominator.on_decision(*ALIKE)
     house.nominator.note("web-0", launch("web-0"))
 
-    assert house.nominator.door("web-0") is GatePolicy.FREE
-    assert house.nominator.door(FIRM) is GatePolicy.HELD
+    assert house.nominator.gate_policy("web-0") is GatePolicy.FREE
+    assert house.nominator.gate_policy(FIRM) is GatePolicy.HELD
 
 
-def test_claims_that_nobody_decided_on_are_free() -> None:
-    assert House().nominator.door("static-1") is GatePolicy.FREE
+def test_claims_of_no_decision_are_free() -> None:
+    assert House().nominator.gate_policy("static-1") is GatePolicy.FREE
 
 
 @on_virtual_time
@@ -365,15 +368,15 @@ async def test_without_the_right_nodes_open_all_the_same_and_it_is_said_once() -
     house = House(FIRM, "small-1", FREE, has_rights=False)
 
     async with running(house):
-        house.nominator.arrive(FIRM, "node-a")
-        house.nominator.arrive("small-1", "node-b")
+        house.nominator.note_ready(FIRM, "node-a")
+        house.nominator.note_ready("small-1", "node-b")
         await asyncio.sleep(60)
 
     assert [claim for claim, _ in house.called] == [FIRM, "small-1"]
     assert [each.fields["hint"] for each in house.remarks] == [
         "apply deploy/rbac.yaml, or start with --nominate-pods Never"
     ]
-    assert house.nominator.door(FREE) is GatePolicy.FREE
+    assert house.nominator.gate_policy(FREE) is GatePolicy.FREE
 
 
 def name_node(world: World, node: str) -> None:
@@ -420,7 +423,7 @@ def test_a_pod_that_waits_in_vain_may_go_elsewhere() -> None:
     assert seen[-1] == ""
 
 
-def test_nobody_waits_for_a_node_that_is_gone() -> None:
+def test_a_nomination_to_a_deleted_node_is_cleared() -> None:
     async def story() -> list[str]:
         world = World()
         world.start()

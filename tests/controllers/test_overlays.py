@@ -95,7 +95,7 @@ def test_an_overlay_that_is_applied_is_ready() -> None:
     assert heard.failures == []
 
 
-def test_of_two_that_contradict_each_other_one_is_told_until_weights_decide() -> None:
+def test_of_two_conflicting_overlays_one_has_the_condition_until_weights_decide() -> None:
     async def story() -> list[list[tuple[str, str]]]:
         world = World()
         world.store.create(NODE_POOL, pool())
@@ -148,7 +148,7 @@ def test_a_conflict_may_begin_with_a_pool() -> None:
     assert run(story()) == [[fine, fine], [conflict, fine]]
 
 
-def test_an_overlay_that_makes_no_sense_is_told_and_left_out() -> None:
+def test_an_invalid_overlay_has_the_condition_and_is_not_applied() -> None:
     async def story() -> tuple[tuple[str, str], tuple[str, str], int]:
         world = World()
         world.store.create(NODE_POOL, pool())

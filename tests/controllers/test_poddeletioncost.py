@@ -137,10 +137,10 @@ async def stage(*claims: str) -> AsyncIterator[Stage]:
         context = ControllerContext(
             mirror.records, world.objects, world.cloud, writer, world.clock, on_failure=heard.fail
         )
-        expectations = ClaimNominations(mirror.records, world.clock)
+        claim_nominations = ClaimNominations(mirror.records, world.clock)
         state = ClusterState(
             MirroredCluster(mirror, world.objects),
-            Promises(Commands(), NodeNominations(world.clock), expectations),
+            Promises(Commands(), NodeNominations(world.clock), claim_nominations),
         )
         own = ControllerContext(
             mirror.records, doorman, world.cloud, writer, world.clock, on_failure=heard.fail

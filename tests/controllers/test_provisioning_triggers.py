@@ -39,7 +39,7 @@ class Stage:
 @asynccontextmanager
 async def triggers(stage: Stage) -> AsyncIterator[Stage]:
     asking = Triggers(
-        stage.records, stage.batcher, on_pod=lambda each: stage.acked.append(each.name)
+        stage.records, stage.batcher, on_new_pod=lambda each: stage.acked.append(each.name)
     )
     task = asyncio.create_task(asking.run())
     yield stage

@@ -103,7 +103,7 @@ def test_a_key_that_fails_comes_back_ever_later() -> None:
     ] * 4
 
 
-def test_who_fails_is_told() -> None:
+def test_a_failure_is_reported_with_its_key() -> None:
     async def story() -> list[str]:
         queue, told = WorkQueue(), list[str]()
 

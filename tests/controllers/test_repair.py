@@ -86,7 +86,7 @@ def test_a_node_whose_kubelet_is_silent_goes_after_ten_minutes() -> None:
     assert run(story()) == (["web-1"], True)
 
 
-def test_what_is_decided_about_broken_nodes_is_told_and_can_be_repeated() -> None:
+def test_a_decision_about_broken_nodes_is_reported_and_can_be_replayed() -> None:
     listener = Listener()
 
     async def story() -> None:
@@ -94,7 +94,7 @@ def test_what_is_decided_about_broken_nodes_is_told_and_can_be_repeated() -> Non
         world.start()
         async with (
             operator(world, Heard()) as context,
-            running(RepairController(context, REPAIR_POLICIES, listener.hear)),
+            running(RepairController(context, REPAIR_POLICIES, listener.on_verdict)),
         ):
             await make_nodes(world, "web-1", "web-2", "web-3")
             world.kubelets.trouble(node_of(world, "web-1"), BROKEN)

@@ -137,7 +137,7 @@ def test_everything_ends_well_though_a_third_of_all_calls_fail(seed: int) -> Non
     assert run(story()) == (1, 0)
 
 
-def test_where_all_is_well_nobody_calls() -> None:
+def test_a_settled_cluster_causes_no_calls() -> None:
     faults = Faults()
 
     async def story() -> tuple[int, int]:

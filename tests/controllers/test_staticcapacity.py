@@ -199,7 +199,7 @@ def test_a_node_that_is_deleted_is_replaced() -> None:
     assert lost not in left
 
 
-def test_what_no_watch_has_told_of_is_not_made_again() -> None:
+def test_a_claim_that_no_watch_has_delivered_is_not_created_again() -> None:
     async def story() -> int:
         world = new_world()
         add_ready_pool(world, replicas=3)

@@ -29,19 +29,19 @@ class Listener:
         self.questions: list[PoolQuestion] = []
         self.verdicts: list[PoolVerdict] = []
 
-    def hear(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
+    def on_verdict(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
         self.questions.append(question)
         self.verdicts.append(verdict)
 
 
 def all_loops(scene: Scene, listener: Listener) -> tuple[Loop, ...]:
     controller = static(scene)
-    controller.listen(listener.hear)
+    controller.listen(listener.on_verdict)
     pools = NodePoolController(scene.context, scene.classes, scene.nodes)
     return pools, controller, *claim_writers(scene.context)
 
 
-def test_what_a_pool_gets_and_gives_up_is_told_and_can_be_repeated() -> None:
+def test_decisions_about_the_size_of_a_pool_are_reported_and_can_be_replayed() -> None:
     listener = Listener()
 
     async def story() -> tuple[list[str], str]:
@@ -72,7 +72,7 @@ def test_what_a_pool_gets_and_gives_up_is_told_and_can_be_repeated() -> None:
     assert [decide_pool(each) for each in listener.questions] == listener.verdicts
 
 
-def test_what_a_limit_forbids_is_told() -> None:
+def test_claims_that_a_limit_forbids_are_reported() -> None:
     listener = Listener()
 
     async def story() -> None:

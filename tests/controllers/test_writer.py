@@ -99,7 +99,7 @@ async def test_an_object_becomes_what_it_should_be(store: Store, writer: Writer)
     assert after.conditions.is_true("Launched")
 
 
-async def test_whoever_was_faster_is_not_overwritten(
+async def test_the_write_of_a_faster_writer_is_not_overwritten(
     store: Store, writer: Writer, heard: Heard
 ) -> None:
     claim = claim_in(store)
@@ -196,7 +196,7 @@ async def test_a_deletion_is_for_the_one_that_was_looked_at(store: Store, writer
     assert claim_in(store).record.meta.uid != claim.record.meta.uid
 
 
-async def test_what_happened_is_told_once_it_has(
+async def test_counts_and_events_are_reported_after_the_write(
     store: Store, writer: Writer, heard: Heard
 ) -> None:
     notice = Notice(Subject(NODE_CLAIM, "web-1"), "Expired", "too old")
@@ -238,7 +238,7 @@ async def test_what_was_written_is_known_at_once(store: Store, heard: Heard) -> 
     assert memory.noted == [store.get(NODE_CLAIM, "web-1")]
 
 
-async def test_who_is_known_to_be_late_asks_nobody(store: Store, heard: Heard) -> None:
+async def test_an_outdated_object_causes_no_request(store: Store, heard: Heard) -> None:
     writer = Writer(EmbeddedObjects(store), heard, heard, Knowing("999"))
     seen = claim_in(store)
     wanted = replace(seen.record, provider_id="kwok://n1")

@@ -82,7 +82,7 @@ def test_what_is_built_is_not_built_again(tmp_path: Path, environ: dict[str, str
     assert len((tmp_path / "bin" / "calls").read_text().splitlines()) == len(CONTROL_PLANE.packages)
 
 
-def test_who_builds_is_told_how_far_it_is(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_a_build_reports_its_progress(tmp_path: Path, environ: dict[str, str]) -> None:
     go = fake_go(tmp_path / "bin")
     told: list[str] = []
 
@@ -164,7 +164,9 @@ def test_a_folder_of_the_users_choice_is_never_built_into(
     assert list((tmp_path / "assets").iterdir()) == [tmp_path / "assets" / "etcd"]
 
 
-def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_a_cache_that_cannot_be_written_is_an_error(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     (tmp_path / ".cache").write_text("a file, not a folder")
 
     with pytest.raises(ControlPlaneMissing, match="cannot build into") as caught:

@@ -25,7 +25,7 @@ def test_help_is_worth_reading(karpy: Karpy, command: str, snapshot: SnapshotAss
 @pytest.mark.parametrize(
     "words", [["down"], ["up", "--kubeconfig"], ["up", "--bogus"], ["path", "x"]], ids=" ".join
 )
-def test_misuse_is_told_and_exits_with_2(
+def test_misuse_is_reported_and_exits_with_2(
     karpy: Karpy, words: list[str], snapshot: SnapshotAssertion
 ) -> None:
     run = karpy("controlplane", *words)

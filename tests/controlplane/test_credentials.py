@@ -51,7 +51,7 @@ def test_every_user_has_a_token_and_groups() -> None:
     assert tokens["ada"] != tokens["bob"]
 
 
-def test_a_kubeconfig_trusts_the_server_and_nobody_reads_it(tmp_path: Path) -> None:
+def test_a_kubeconfig_trusts_the_server_and_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     token = make_tokens({"ada": ()})["ada"]
 

@@ -58,7 +58,7 @@ def test_an_operator_is_ready_once_it_is_entered_and_ends_in_peace(plane: EmptyP
     assert operator.log.read_text().endswith("bye\n")
 
 
-def test_an_operator_knows_karpenters_variables_and_nobody_elses(
+def test_an_operator_gets_karpenters_variables_and_no_other(
     plane: EmptyPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BATCH_IDLE_DURATION", "1h")
@@ -73,7 +73,7 @@ def test_an_operator_knows_karpenters_variables_and_nobody_elses(
     assert [word for word in said if word.startswith("BATCH")] == []
 
 
-def test_another_kubeconfig_makes_it_somebody_else(plane: EmptyPlane, tmp_path: Path) -> None:
+def test_another_kubeconfig_gives_another_identity(plane: EmptyPlane, tmp_path: Path) -> None:
     with Operator(plane, READY, kubeconfig=tmp_path / "other") as operator:
         said = operator.log.read_text()
 
@@ -91,7 +91,7 @@ def test_an_operator_can_crash_and_come_back(plane: EmptyPlane) -> None:
     assert operator.log.read_text().count("KUBECONFIG=") == 2
 
 
-def test_an_operator_that_ends_at_once_is_told_with_its_log(plane: EmptyPlane) -> None:
+def test_an_operator_that_ends_at_once_is_reported_with_its_log(plane: EmptyPlane) -> None:
     with (
         pytest.raises(ControlPlaneMissing) as caught,
         Operator(plane, ["/bin/sh", "-c", "echo no CRDs; exit 3"], name="karpenter"),

@@ -113,7 +113,7 @@ def test_a_single_program_that_is_missing_is_named(tmp_path: Path) -> None:
         find_program(tmp_path, "kwok")
 
 
-def test_the_peer_has_a_folder_of_its_own_that_nobody_chooses(tmp_path: Path) -> None:
+def test_the_peer_has_a_folder_of_its_own_that_cannot_be_chosen(tmp_path: Path) -> None:
     environ = {"XDG_CACHE_HOME": str(tmp_path), "KUBEBUILDER_ASSETS": str(tmp_path / "assets")}
     folder = fill(built_folder(environ, PEER), "karpenter")
 

@@ -37,7 +37,7 @@ def told(notices: Iterable[Notice]) -> list[tuple[str, str]]:
     return [(each.subject.name, each.reason) for each in notices]
 
 
-def test_pods_that_do_not_exist_are_told_nothing() -> None:
+def test_pods_that_do_not_exist_get_no_event() -> None:
     verdict = Verdict(refusals=(Refusal(Reason.NO_HOST, KEYS),))
 
     assert told(refusal_notices(verdict, PODS)) == [("web", "FailedScheduling")]

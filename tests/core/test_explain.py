@@ -243,7 +243,7 @@ def test_a_bare_name_finds_pods_in_every_namespace() -> None:
     assert find_pods(cluster, "b/api") == ()
 
 
-def test_what_a_pod_asks_for_is_told_in_the_words_of_its_manifest() -> None:
+def test_constraints_of_a_pod_are_explained_in_the_words_of_its_manifest() -> None:
     picky = pod(
         "web",
         cpu="1",

@@ -80,7 +80,7 @@ def test_who_is_on_his_way_counts_as_there() -> None:
     ]
 
 
-def test_nobody_is_on_his_way_to_a_claim_that_is_gone() -> None:
+def test_no_pod_is_nominated_to_a_deleted_claim() -> None:
     given = snapshot(waiting("a"))
 
     assert with_nominated(given, {"default/a": "c1"}).pods == given.pods
@@ -93,7 +93,7 @@ def test_who_is_bound_elsewhere_stays_there() -> None:
     assert with_nominated(given, {"default/a": "c1"}).pods == (bound,)
 
 
-def test_where_others_are_by_now_nobody_is_expected() -> None:
+def test_a_pod_whose_room_is_taken_is_not_nominated() -> None:
     """The node has four CPUs."""
     taken, late = pod("other", on="n1", cpu="3"), pod("a", cpu="2")
     given = replace(snapshot(taken, late), nodes=(replace(node("n1"), claim="c1"),))

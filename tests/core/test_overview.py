@@ -61,7 +61,7 @@ def test_a_node_is_empty_since_its_last_pod_event_though_daemons_stay() -> None:
     assert shown.requests[CPU] == 1000
 
 
-def test_what_keeps_a_node_is_told_and_what_its_drain_waits_for() -> None:
+def test_a_node_is_shown_with_its_blockers_and_what_its_drain_waits_for() -> None:
     pods = [
         pod("web-0", on="a", labels={"app": "web"}),
         pod("web-1", on="b", labels={"app": "web"}),

@@ -87,7 +87,7 @@ def test_pods_that_are_not_there_are_not_nominated(verdict: Verdict) -> None:
     assert not pods_to_nominate(snapshot(), verdict)
 
 
-def test_who_waits_and_knows_of_no_node_is_told() -> None:
+def test_only_waiting_pods_without_a_nomination_are_nominated() -> None:
     waits, goes = pod("a"), replace(pod("b"), is_deleting=True)
     knows, runs = replace(pod("c"), nominated_node="n1"), replace(pod("d"), node_name="n1")
 
@@ -110,5 +110,5 @@ def test_a_pod_waits_until_its_node_is_ready() -> None:
     assert not is_in_vain(claim(), is_emptying=False, now=NOON)
 
 
-def test_nobody_waits_for_a_node_that_is_not_there() -> None:
+def test_a_nomination_to_a_missing_node_is_in_vain() -> None:
     assert is_in_vain(None, is_emptying=False, now=NOON)

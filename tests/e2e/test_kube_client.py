@@ -101,7 +101,7 @@ async def test_a_stale_write_is_a_conflict(cluster: Connection, namespace: str) 
     assert await cluster.objects.get(CONFIG_MAP, "a", namespace) == second
 
 
-async def test_errors_are_told_apart(cluster: Connection, namespace: str) -> None:
+async def test_errors_are_distinguished(cluster: Connection, namespace: str) -> None:
     objects = cluster.objects
     made = await objects.create(CONFIG_MAP, config(namespace, "a"))
 
@@ -257,7 +257,7 @@ async def test_a_status_is_written_apart_from_the_rest(cluster: Connection) -> N
     assert "cpu" not in (changed["metadata"].get("labels") or {})
 
 
-async def test_whoever_may_do_nothing_is_forbidden(control_plane: ControlPlane) -> None:
+async def test_a_user_without_rights_is_forbidden(control_plane: ControlPlane) -> None:
     access = find_access(kubeconfig=str(control_plane.kubeconfig))
     user = User(token=control_plane.token_of(STRANGER))
 

@@ -241,7 +241,7 @@ def test_nothing_changes_when_karpenter_takes_over_again(story: Story) -> None:
 
 
 @pytest.mark.parametrize("kind", ["NodeClaim", "Node"])
-def test_nobody_loses_a_node_that_was_there(story: Story, kind: str) -> None:
+def test_a_takeover_keeps_existing_nodes(story: Story, kind: str) -> None:
     lost = _names(story.built, kind) - _names(story.theirs.shrunk, kind)
 
     # Two of the spot nodes are empty after the scale-down, and which ones is not ours to choose.

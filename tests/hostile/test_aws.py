@@ -225,7 +225,7 @@ MESSAGES: dict[str, Any] = {
 
 @pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES.keys())
 @on_virtual_time
-async def test_a_message_or_an_answer_that_nobody_foresaw_holds_up_no_other(
+async def test_an_unforeseen_message_or_answer_holds_up_no_other(
     message: dict[str, Any],
 ) -> None:
     troubles: list[KarpyError] = []

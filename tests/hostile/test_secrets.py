@@ -306,7 +306,7 @@ async def _until_running(world: World) -> None:
     raise TimeoutError
 
 
-async def test_an_operator_that_works_tells_nobody_its_secrets(
+async def test_a_working_operator_reveals_no_secret(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pod = {"metadata": {"name": "web", "namespace": "default"}, "spec": pod_spec()}

@@ -78,7 +78,7 @@ def test_a_toleration_compares_numbers_in_canonical_form(
     assert Toleration("reliability", operator, mine).allows(taint) is expected
 
 
-def test_the_first_taint_nobody_tolerates_is_named() -> None:
+def test_the_first_taint_without_a_toleration_is_named() -> None:
     tolerations = [Toleration("gpu", "Exists", effect=NO_SCHEDULE)]
 
     assert first_untolerated([GPU, EVICTS, SOFT], tolerations) == EVICTS
@@ -181,7 +181,7 @@ def test_only_a_schedule_anyway_spread_is_a_wish() -> None:
     assert (rule.is_soft, wish.is_soft) == (False, True)
 
 
-def test_spreads_honor_affinity_but_not_taints_unless_told() -> None:
+def test_spreads_honor_affinity_but_not_taints_by_default() -> None:
     """Defaults of the Kubernetes API."""
     spread = SpreadConstraint("zone", 1)
 

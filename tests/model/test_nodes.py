@@ -154,9 +154,7 @@ def test_a_node_of_a_pool_whose_claim_is_not_in_sight_is_managed_all_the_same() 
     ],
     ids=str,
 )
-def test_taints_that_go_by_themselves_are_told_by_key_and_effect(
-    taint: Taint, *, goes: bool
-) -> None:
+def test_temporary_taints_are_known_by_key_and_effect(taint: Taint, *, goes: bool) -> None:
     joined = join_node(_kube_node(REGISTERED, taints=(taint,)), CLAIM)
 
     assert joined.taints == (() if goes else (taint,))

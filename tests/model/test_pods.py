@@ -109,7 +109,7 @@ def test_equal_rules_are_one_key() -> None:
         ("Failed", True, True, False),
     ],
 )
-def test_a_pod_is_active_until_it_ends_or_is_told_to(
+def test_a_pod_is_active_until_it_ends_or_is_deleting(
     phase: str, *, is_deleting: bool, is_terminal: bool, is_active: bool
 ) -> None:
     pod = replace(POD, phase=phase, is_deleting=is_deleting)

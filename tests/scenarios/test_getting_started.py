@@ -28,7 +28,7 @@ async def test_pods_that_wait_get_nodes(snapshot: SnapshotAssertion) -> None:
 
 
 @on_virtual_time
-async def test_nodes_go_when_nobody_needs_them(snapshot: SnapshotAssertion) -> None:
+async def test_nodes_that_no_pod_needs_are_deleted(snapshot: SnapshotAssertion) -> None:
     async with staged() as stage:
         stage.apply(KWOK_NODE_CLASS, node_class())
         stage.apply(NODE_POOL, pool(disruption={"consolidateAfter": "30s"}))

@@ -89,7 +89,7 @@ async def test_a_buffer_keeps_room_for_pods_to_come(snapshot: SnapshotAssertion)
 
 
 @on_virtual_time
-async def test_a_changed_template_is_told_on_its_claims(snapshot: SnapshotAssertion) -> None:
+async def test_a_changed_template_is_a_condition_of_its_claims(snapshot: SnapshotAssertion) -> None:
     async with staged() as stage:
         stage.apply(KWOK_NODE_CLASS, node_class())
         stage.apply(NODE_POOL, pool())

@@ -122,7 +122,7 @@ async def test_pods_wait_until_something_is_on_sale_again(snapshot: SnapshotAsse
 
 
 @on_virtual_time
-async def test_the_node_of_a_claim_that_is_deleted_during_its_launch_lets_nobody_in(
+async def test_the_node_of_a_claim_that_is_deleted_during_its_launch_takes_no_pods(
     snapshot: SnapshotAssertion,
 ) -> None:
     async with staged(SLOW_ANSWERS, has_cloud=True) as stage:

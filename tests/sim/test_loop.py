@@ -98,7 +98,7 @@ async def test_work_for_another_thread_is_done_on_this_one() -> None:
 
 
 @on_virtual_time
-async def test_an_error_of_such_work_reaches_whoever_awaits_it() -> None:
+async def test_an_error_in_a_thread_is_raised_by_its_await() -> None:
     def slip() -> None:
         raise LookupError
 

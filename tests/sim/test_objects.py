@@ -239,7 +239,7 @@ def test_a_follower_hears_everything_then_that_it_is_in_step_then_changes(
     ]
 
 
-def test_an_object_that_cannot_be_read_is_told_as_such_and_reported(store: Store) -> None:
+def test_an_unreadable_object_is_delivered_as_such_and_reported(store: Store) -> None:
     heard: list[tuple[Kind, str]] = []
     objects = EmbeddedObjects(store, unreadable=lambda kind, key, _: heard.append((kind, key)))
     store.create(NODE, a_node("a"))

@@ -18,7 +18,7 @@ def test_a_second_takes_less_than_a_second() -> None:
     assert 0.1 <= time.monotonic() - began < 1
 
 
-def test_whoever_asks_for_the_time_sees_the_seconds_that_were_slept() -> None:
+def test_the_clock_shows_the_seconds_that_were_slept() -> None:
     async def story() -> float:
         clock = LoopClock(START)
         began = clock.now()

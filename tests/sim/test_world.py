@@ -145,7 +145,7 @@ def test_events_are_the_same_under_any_hash_seed() -> None:
     assert _digest_under(2) == one
 
 
-def test_a_world_begins_when_it_is_told_to() -> None:
+def test_a_world_begins_at_its_start_time() -> None:
     start = datetime(2030, 6, 1, tzinfo=UTC)
 
     world = World(start=start, parts=())

@@ -146,7 +146,9 @@ def test_what_stays_pending_is_said_once_until_it_changes(
 ) -> None:
     book, world = LogBook(), World()
     mirror = Mirror(world.objects, world.clock, kwok_catalog, Settings())
-    audience = DecisionAudience(book, expectations=ClaimNominations(mirror.records, world.clock))
+    audience = DecisionAudience(
+        book, claim_nominations=ClaimNominations(mirror.records, world.clock)
+    )
 
     for verdict in verdicts:
         audience.decided(Snapshot(now=NOON), verdict, timedelta())
@@ -180,7 +182,7 @@ def test_only_news_about_pools_is_recorded(
     assert recorded_of_pools(asked) == expected
 
 
-def test_of_very_many_pools_those_are_forgotten_that_were_told_of_first() -> None:
+def test_of_very_many_pools_the_oldest_verdicts_are_dropped() -> None:
     many = [_limited(f"web-{number}") for number in range(1001)]
 
     asked = [*many, many[1], many[0]]

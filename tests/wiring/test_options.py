@@ -186,7 +186,7 @@ def test_writing_a_default_out_changes_nothing(flag: object) -> None:
         ),
     ],
 )
-def test_what_karpenter_would_pass_over_is_told(name: str, text: str, remark: str) -> None:
+def test_values_that_karpenter_ignores_are_reported(name: str, text: str, remark: str) -> None:
     assert read_options([], {name: text}) == OptionsRead(Options(), (remark,))
 
 
@@ -211,7 +211,7 @@ def test_what_karpenter_would_pass_over_is_told(name: str, text: str, remark: st
         ),
     ],
 )
-def test_what_is_hardly_meant_is_told(words: list[str], remark: str) -> None:
+def test_options_without_effect_are_reported(words: list[str], remark: str) -> None:
     assert read_options(words, {}).remarks == (remark,)
 
 

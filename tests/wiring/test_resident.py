@@ -73,7 +73,7 @@ class Alert(Deaf):
 
 
 @on_virtual_time
-async def test_a_journal_that_cannot_be_written_is_told_and_launches_go_on() -> None:
+async def test_a_journal_that_cannot_be_written_is_reported_and_launches_go_on() -> None:
     voice = Alert()
 
     async with (

@@ -1,4 +1,4 @@
-"""What became of launches: pods that nodes are launched for in vain have to wait for the next."""
+"""Outcome of launches: pods for which nodes were launched in vain wait before the next launch."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from karpy.barriers import Barrier
 from karpy.codec.pods import scheduler_message
-from karpy.controllers.writer import Telling
+from karpy.controllers.writer import Telemetry
 from karpy.core.scheduling.breaker import (
     GROUPS_MAX,
     MEMORY,
@@ -31,17 +31,17 @@ from karpy.ports.clock import Clock
 from karpy.ports.objects import Objects
 from karpy.ports.records import Kept, Records
 
-_ASKED_MAX: Final = 16
-"""For so many groups a decision asks what kube-scheduler says; the others wait for the next one."""
-_ASKING_SECONDS: Final = 1.0
-"""A decision waits no longer than that for the answers."""
+_MESSAGES_MAX: Final = 16
+"""Largest number of groups for which one decision fetches the message of kube-scheduler."""
+_MESSAGE_SECONDS: Final = 1.0
+"""Longest time for which a decision waits for these messages."""
 
 
 class Breaker:
     """
-    Remembers the launches of each decision until their pods have kept a place, or got none.
+    Remembers the launches of each decision until their pods stayed bound, or were never bound.
 
-    All it knows is in memory: the next leader begins anew, with the shortest pause.
+    The state is in memory alone: a new leader begins with the shortest pause.
     """
 
     def __init__(
@@ -49,49 +49,49 @@ class Breaker:
         records: Records,
         objects: Objects,
         clock: Clock,
-        telling: Telling,
+        telemetry: Telemetry,
         on_retry: Callable[[str], None],
     ) -> None:
         self._records = records
         self._objects = objects
         self._clock = clock
-        self._telling = telling
+        self._telemetry = telemetry
         self._on_retry = on_retry
         self._vain: dict[str, VainLaunches] = {}
-        """By group; the one that was in vain last is the last."""
-        self._unasked: dict[str, None] = {}
-        """Groups of which it is not known yet what kube-scheduler says."""
+        """By group, the latest launch in vain last."""
+        self._no_message: dict[str, None] = {}
+        """Groups whose message of kube-scheduler is still to be fetched."""
         self._decided = clock.now()
         self._attempts: dict[tuple[datetime, str], _Attempt] = {}
         """By decision and group, the oldest first."""
         self._by_pod: dict[str, list[_Attempt]] = {}
         self._by_claim: dict[str, list[_Attempt]] = {}
         self._news = asyncio.Event()
-        records.pods.listen(self._hear_pod)
-        records.claims.listen(self._hear_claim)
+        records.pods.listen(self._on_pod)
+        records.claims.listen(self._on_claim)
 
     async def run(self) -> None:
-        """Ask for a decision whenever a pause is over, until cancelled."""
-        told = self._clock.now()
+        """Trigger a decision whenever a pause is over, until cancelled."""
+        checked = self._clock.now()
         while True:
             self._news.clear()
-            coming = [each.retry_at for each in self._vain.values() if each.retry_at > told]
-            pause = min(coming) - self._clock.now() if coming else None
+            pending = [each.retry_at for each in self._vain.values() if each.retry_at > checked]
+            pause = min(pending) - self._clock.now() if pending else None
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if pause is None else pause.total_seconds()):
                     await self._news.wait()
             now = self._clock.now()
             for each in self._vain.values():
-                if told < each.retry_at <= now:
+                if checked < each.retry_at <= now:
                     self._on_retry(each.group)
-            told = now
+            checked = now
 
     def begin(self) -> None:
-        """Take note that a decision was made; its NodeClaims will be noted."""
+        """Begin a decision: the launches noted from now on belong to it."""
         self._decided = self._clock.now()
 
     def note(self, claim: str, launch: Launch) -> None:
-        """Take note of the NodeClaim that a launch has become."""
+        """Record the NodeClaim that was created for a launch."""
         for key in launch.pods:
             pod = self._records.pods.get(key)
             if pod is None or pod.node_name:
@@ -105,23 +105,23 @@ class Breaker:
             _add(self._by_claim, claim, attempt)
 
     async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
-        """Say for which pods of a snapshot, about to be decided on, nothing may be launched."""
+        """Return the launches in vain, for whose pods the next decision may launch nothing."""
         waiting = waiting_pods(snapshot) if self._attempts or self._vain else {}
         if not waiting:
             return ()
         groups = {pod.group: pod for pod in waiting.values()}
         struck = self._judge(waiting.keys(), groups.keys(), snapshot.now)
-        self._unasked = dict.fromkeys((*struck, *(self._unasked.keys() & self._vain.keys())))
-        await self._ask([groups[each] for each in self._unasked if each in groups])
+        self._no_message = dict.fromkeys((*struck, *(self._no_message.keys() & self._vain.keys())))
+        await self._fetch_messages([groups[each] for each in self._no_message if each in groups])
         for group in struck:
-            self._telling.count(vain_count(self._vain[group]))
-            self._telling.remark(vain_remark(self._vain[group]))
+            self._telemetry.count(vain_count(self._vain[group]))
+            self._telemetry.remark(vain_remark(self._vain[group]))
         return tuple(each for each in self._vain.values() if snapshot.now < each.retry_at)
 
     def _judge(
         self, waiting: Collection[str], groups: Collection[str], now: datetime
     ) -> dict[str, None]:
-        """Find out what became of launches; return the groups that one was in vain for."""
+        """Judge all launches; return the groups with a new launch in vain."""
         for group in [key for key, each in self._vain.items() if now >= each.last + MEMORY]:
             del self._vain[group]
         struck: dict[str, None] = {}
@@ -152,7 +152,7 @@ class Breaker:
         )
 
     def _count(self, attempt: "_Attempt", why: Vain, now: datetime) -> bool:
-        """Count a launch in vain; but once alone those made before the last was known to be so."""
+        """Count a launch in vain, unless it was decided before the last one was known."""
         before = self._vain.get(attempt.group)
         if before is not None and attempt.decided <= before.last:
             return False
@@ -163,20 +163,22 @@ class Breaker:
         self._news.set()
         return True
 
-    async def _ask(self, pods: Iterable[Pod]) -> None:
-        """Ask what kube-scheduler says of pods, but not for long."""
+    async def _fetch_messages(self, pods: Iterable[Pod]) -> None:
+        """Fetch the messages of kube-scheduler about pods, within a time limit."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_ASKING_SECONDS):
-                await asyncio.gather(*(self._ask_one(pod) for pod in islice(pods, _ASKED_MAX)))
+            async with asyncio.timeout(_MESSAGE_SECONDS):
+                await asyncio.gather(
+                    *(self._fetch_message(pod) for pod in islice(pods, _MESSAGES_MAX))
+                )
 
-    async def _ask_one(self, pod: Pod) -> None:
-        # Without an answer, or with one that cannot be read, the refusal names our side alone.
+    async def _fetch_message(self, pod: Pod) -> None:
+        # Without a readable message, the refusal names the reason of Karpy alone.
         with Barrier(lambda _: None):
             obj = await self._objects.get(POD, pod.name, namespace=pod.namespace)
             message, vain = scheduler_message(obj), self._vain.get(pod.group)
             if message and vain is not None:
                 self._vain[pod.group] = replace(vain, message=message)
-                self._unasked.pop(pod.group, None)
+                self._no_message.pop(pod.group, None)
 
     def _pods_of(self, attempt: "_Attempt") -> Iterator[Pod]:
         found = (self._records.pods.get(key) for key in attempt.pods())
@@ -197,7 +199,7 @@ class Breaker:
         for claim in attempt.claims:
             _drop(self._by_claim, claim, attempt)
 
-    def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+    def _on_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         attempts = self._by_pod.get(key)
         if attempts is None:
             return
@@ -207,21 +209,21 @@ class Breaker:
                 attempt.bound[key] = self._clock.now()
                 attempt.was_bound = True
             elif had and not has and before is not None:
-                attempt.leave(
-                    before, self._clock.now(), is_moved=self._is_leaving(before.node_name)
+                attempt.unbind(
+                    before, self._clock.now(), is_moved=self._is_terminating(before.node_name)
                 )
 
-    def _is_leaving(self, node: str) -> bool:
+    def _is_terminating(self, node: str) -> bool:
         kept = self._records.nodes.get(node)
         return kept is None or kept.record.meta.is_deleting
 
-    def _hear_claim(
+    def _on_claim(
         self, name: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
     ) -> None:
         last = after or before
         is_gone = after is None or after.record.meta.is_deleting
         if is_gone and last is not None and not last.record.provider_id:
-            # The cloud had nothing to sell: no machine was launched.
+            # No machine was launched for the claim: that says nothing about its pods.
             for attempt in self._by_claim.get(name, ()):
                 for key in attempt.claims[name]:
                     _drop(self._by_pod, key, attempt)
@@ -229,27 +231,27 @@ class Breaker:
 
 
 class _Attempt:
-    """The launches that one decision made for the pods of one group."""
+    """The launches of one decision for the pods of one group."""
 
     def __init__(self, decided: datetime, group: str) -> None:
         self.decided = decided
         self.group = group
         self.claims: dict[str, list[str]] = {}
-        """Keys of pods by the NodeClaim made for them."""
+        """Keys of pods, by the NodeClaim that was created for them."""
         self.bound: dict[str, datetime] = {}
-        """Since when pods have a node, the first ones first."""
+        """Since when pods are bound, by key, the earliest first."""
         self.was_bound = False
-        """Whether a pod had a node that it should not have lost."""
+        """Whether a pod was ever bound."""
         self.was_kept = False
         self.is_void = False
-        """Whether its pods have lost their node with the node itself: that says nothing of them."""
+        """Whether the pods lost their place because the node terminates: no verdict on it."""
 
     def pods(self) -> Iterator[str]:
-        """Give the keys of the pods."""
+        """Return the keys of the pods."""
         return chain.from_iterable(self.claims.values())
 
-    def leave(self, pod: Pod, now: datetime, *, is_moved: bool) -> None:
-        """Take note that a pod is not on its node any more, which may be leaving itself."""
+    def unbind(self, pod: Pod, now: datetime, *, is_moved: bool) -> None:
+        """Record that a pod is no longer bound; `is_moved` if its node terminates."""
         since = self.bound.pop(pod.key, now)
         self.was_kept = self.was_kept or pod.is_terminal or is_kept([since], now)
         self.is_void = is_moved and not self.bound
@@ -260,14 +262,14 @@ def _is_placed(pod: Pod | None) -> bool:
 
 
 def _add(index: dict[str, list[_Attempt]], key: str, attempt: _Attempt) -> None:
-    there = index.setdefault(key, [])
-    if attempt not in there:
-        there.append(attempt)
+    attempts = index.setdefault(key, [])
+    if attempt not in attempts:
+        attempts.append(attempt)
 
 
 def _drop(index: dict[str, list[_Attempt]], key: str, attempt: _Attempt) -> None:
-    there = [each for each in index.get(key, ()) if each is not attempt]
-    if there:
-        index[key] = there
+    attempts = [each for each in index.get(key, ()) if each is not attempt]
+    if attempts:
+        index[key] = attempts
     else:
         index.pop(key, None)

@@ -1,4 +1,4 @@
-"""The snapshot that every decision is made on: what watches say, commands and nominations."""
+"""The snapshot that every decision is made on: watched objects, commands and nominations."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
@@ -22,14 +22,14 @@ from karpy.ports.cluster import Cluster
 _FIRST_PAUSE: Final = 20.0
 _LONGEST_PAUSE: Final = 600.0
 _FORGOTTEN: Final = timedelta(hours=1)
-"""A failure so long ago makes the next pause no longer."""
+"""Time after which a failure no longer lengthens the next pause."""
 
 BufferPods = Callable[[str], int]
-"""Says how many pods of CapacityBuffers have their place on a node, by its name."""
+"""Returns the number of CapacityBuffer pods placed on a node, by the name of the node."""
 
 
 class _Pause(Struct):
-    """How long a NodeClaim is left alone after commands about it failed."""
+    """Until when a NodeClaim is in no new command, after commands with it failed."""
 
     until: datetime
     backoff: Backoff = field(default_factory=lambda: Backoff(_FIRST_PAUSE, _LONGEST_PAUSE))
@@ -37,10 +37,10 @@ class _Pause(Struct):
 
 class Commands:
     """
-    Holds each command that is not over; its claims are in no other.
+    Holds each unfinished command; a NodeClaim is in at most one of them.
 
-    Commands are kept in memory alone. A leader that takes over finds their taints on the nodes,
-    removes them and decides anew.
+    Commands are kept in memory alone. A new leader removes the taints that commands of the previous
+    leader have left on nodes, and decides anew.
     """
 
     def __init__(self) -> None:
@@ -51,20 +51,20 @@ class Commands:
         return len(self._commands)
 
     def keep(self, command: Command) -> None:
-        """Take in what a command has become, or drop it when it is over."""
+        """Replace a command by its present state; drop it when it is over."""
         if command.is_over:
             self._commands.pop(command.id, None)
         else:
             self._commands[command.id] = command
 
     def back_off(self, now: datetime, claims: Iterable[str]) -> None:
-        """Leave NodeClaims alone for a while, and longer each time a command about them fails."""
+        """Keep NodeClaims out of commands for a while, longer with each failed command."""
         for claim in claims:
             pause = self._pauses.setdefault(claim, _Pause(now))
             pause.until = now + timedelta(seconds=pause.backoff.next_pause())
 
     def backoffs(self, now: datetime) -> Mapping[str, datetime]:
-        """Return until when NodeClaims are left alone after commands about them failed."""
+        """Return until when NodeClaims are kept out of commands, by name."""
         self._pauses = {
             claim: each for claim, each in self._pauses.items() if now < each.until + _FORGOTTEN
         }
@@ -75,32 +75,32 @@ class Commands:
         return [each for each in self._commands.values() if each.stage is Stage.PROPOSED]
 
     def begun(self) -> list[Command]:
-        """Return the commands that are carried out."""
+        """Return the commands that are being carried out."""
         return [each for each in self._commands.values() if each.stage is not Stage.PROPOSED]
 
     @property
     def is_forming(self) -> bool:
-        """Whether nothing else may be proposed yet."""
+        """Whether a command is forming, which excludes new proposals."""
         return any(each.is_forming for each in self._commands.values())
 
     @property
     def claims(self) -> frozenset[str]:
-        """The NodeClaims that commands are about."""
+        """The NodeClaims that commands disrupt."""
         return _united(each.claims for each in self._commands.values())
 
     @property
     def disrupting(self) -> frozenset[str]:
-        """The NodeClaims of commands that are carried out."""
+        """The NodeClaims of commands that are being carried out."""
         return _united(each.claims for each in self.begun())
 
     @property
     def deleting(self) -> frozenset[str]:
-        """The NodeClaims whose pods need another node, though they are not deleted yet."""
+        """The NodeClaims that commands are going to delete: their pods need another node."""
         return _united(each.deleting for each in self._commands.values())
 
     @property
     def replacements(self) -> frozenset[str]:
-        """The NodeClaims that replace others."""
+        """The NodeClaims that commands have created as replacements."""
         return frozenset(
             replacement.claim
             for each in self._commands.values()
@@ -114,18 +114,18 @@ def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 class Promises(Struct, frozen=True):
-    """What decisions have promised: commands under way, and where pods are expected."""
+    """What earlier decisions hold on to: unfinished commands and nominations."""
 
     commands: Commands
     nominations: NodeNominations
-    expectations: ClaimNominations
+    claim_nominations: ClaimNominations
 
 
 class ClusterState:
     """
-    The port Cluster with everything that decisions about pods and nodes read.
+    The port Cluster, with commands, nominations, buffers and reboots in its snapshots.
 
-    It holds no state of its own but when nodes were rebooted.
+    Of these only the reboots are stored here.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class ClusterState:
         buffer_pods: BufferPods = lambda _: 0,
         repair_policies: tuple[RepairPolicy, ...] = (),
     ) -> None:
-        """Take also what CapacityBuffers keep room for, and when nodes are called broken."""
+        """Take also the virtual pods of CapacityBuffers, and the policies of node repair."""
         self._cluster = cluster
         self._promises = promises
         self._is_ours = is_ours
@@ -149,11 +149,11 @@ class ClusterState:
 
     @property
     def is_synced(self) -> bool:
-        """Whether the snapshot can be trusted with decisions."""
+        """Whether the snapshot is complete enough for decisions."""
         return self._cluster.is_synced
 
     async def wait_until_synced(self) -> None:
-        """Return as soon as the snapshot can be trusted with decisions."""
+        """Return as soon as the snapshot is complete enough for decisions."""
         await self._cluster.wait_until_synced()
 
     async def apply(self, launch: Launch) -> str:
@@ -161,7 +161,7 @@ class ClusterState:
         return await self._cluster.apply(launch)
 
     def snapshot(self) -> Snapshot:
-        """Return everything as of now."""
+        """Return the cluster as of now, for one decision."""
         snapshot, commands = self._cluster.snapshot(), self._promises.commands
         deleting = commands.deleting
         if virtual := self._virtual_pods():
@@ -173,11 +173,11 @@ class ClusterState:
             command_backoffs=commands.backoffs(snapshot.now),
             repair=RepairRules(self._policies, self._reboots),
         )
-        expectations = self._promises.expectations
-        return with_nominated(snapshot, expectations.places(), expectations.settling())
+        claim_nominations = self._promises.claim_nominations
+        return with_nominated(snapshot, claim_nominations.places(), claim_nominations.settling())
 
     def note_reboot(self, uid: str, now: datetime, since: datetime) -> None:
-        """Remember that the node of a claim was rebooted, and forget reboots before some time."""
+        """Record the reboot of a claim's node, by UID; drop all reboots before `since`."""
         reboots = {**self._reboots, uid: (*self._reboots.get(uid, ()), now)}
         self._reboots = {
             key: recent

@@ -1,4 +1,4 @@
-"""What a controller works with: the ports it shares with others, and a thread for decisions."""
+"""The controller context: the ports that controllers share, and a thread for decisions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -24,18 +24,18 @@ from karpy.ports.records import Kept, Records
 T = TypeVar("T")
 
 AFTER_CONFLICT: Final = 1.0
-"""Look again after so many seconds at the latest; the watch reports the change itself sooner."""
+"""Seconds until a reconcile that met a conflict is repeated, unless the watch triggers it."""
 
 KeepGoing = Callable[[], bool]
 
 _THREAD: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="decisions")
-"""One for all: decisions are made one after the other, and none needs a lock."""
+"""One thread for all decisions: they run one after the other, and none needs a lock."""
 _YIELDS_AFTER: Final = 10.0
-"""After so many seconds a decision that can wait ends for one about pods."""
+"""Seconds after which a decision that can wait ends if a decision about pods waits."""
 
 
 class ControllerContext(Struct, frozen=True):
-    """The ports that lifecycle, termination and upkeep share."""
+    """The ports and settings that controllers share."""
 
     records: Records
     objects: Objects
@@ -43,13 +43,13 @@ class ControllerContext(Struct, frozen=True):
     writer: Writer
     clock: Clock
     is_ours: Callable[[ClaimRecord], bool] = lambda _: True
-    """Whether a NodeClaim is of a node class that our cloud knows."""
+    """Says whether the node class of a NodeClaim is of a kind that our cloud serves."""
     on_failure: OnFailure = lambda *_: None
-    """Called with an object that could not be worked on and why; it is tried again."""
+    """Called with the key of an object whose reconcile failed, and the error; it is retried."""
     decision_timeout: timedelta = Options().decision_timeout
-    """A decision ends after that with what it has."""
+    """Time limit of a decision, which then returns what it has decided so far."""
     observer: Observer = UNOBSERVED
-    """Observes the work of the controller."""
+    """Measures the work of the controller."""
 
     async def every(
         self,
@@ -57,7 +57,7 @@ class ControllerContext(Struct, frozen=True):
         work: Callable[[], Awaitable[None]],
         often: tuple[int, timedelta] = (0, timedelta()),
     ) -> None:
-        """Do the work of the controller now and then, until cancelled; failures are reported."""
+        """Repeat the work of the controller every `period`, until cancelled; report failures."""
         await every(period, work, self.on_failure, often=often, observer=self.observer)
 
     def claim(self, name: str) -> Kept[ClaimRecord] | None:
@@ -75,17 +75,17 @@ class ControllerContext(Struct, frozen=True):
 
 
 def only(kept: list[Kept[NodeRecord]]) -> Kept[NodeRecord] | None:
-    """Return the Node of a NodeClaim; several are as good as none."""
+    """Return the only Node of a NodeClaim; None if there is none or several."""
     return kept[0] if len(kept) == 1 else None
 
 
 def seconds(pause: timedelta | None) -> float | None:
-    """Return a pause as queues take it."""
+    """Return a pause in seconds, as queues take it."""
     return None if pause is None else pause.total_seconds()
 
 
 def read(reader: Callable[[Fields], T], kind: Kind, obj: JsonObject) -> T:
-    """Read an object that was asked for; raise AnswerMalformed if that cannot be done."""
+    """Read an object; raise AnswerMalformed if it is unreadable."""
     try:
         return reader(Fields(obj))
     except FieldInvalid as error:
@@ -95,12 +95,12 @@ def read(reader: Callable[[Fields], T], kind: Kind, obj: JsonObject) -> T:
 
 
 async def decide_aside(decide: Callable[[], T]) -> T:
-    """Decide on values that never change, off the loop."""
+    """Make a decision on the thread of decisions; its input must be immutable."""
     return await asyncio.get_running_loop().run_in_executor(_THREAD, decide)
 
 
 class _Urgency:
-    """How many decisions about pods wait for the thread, or are being made."""
+    """The number of urgent decisions, about pods, that wait for the thread or run on it."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -113,9 +113,9 @@ async def decide_in_time(
     decide: Callable[[KeepGoing], T], seconds: float, *, can_wait: bool = False
 ) -> T:
     """
-    Decide off the loop within some seconds; `decide` asks its argument whether time is left.
+    Decide on the thread of decisions; `decide` calls its argument to learn whether time is left.
 
-    A decision that `can_wait` has less time while one that cannot waits for it to end.
+    A decision with `can_wait` has less time while an urgent one waits for the thread.
     """
     loop = asyncio.get_running_loop()
     is_wanted = True
@@ -126,7 +126,7 @@ async def decide_in_time(
         return is_wanted and (began is None or loop.time() - began < most)
 
     def begin() -> T:
-        # Waiting for the decision before this one does not count.
+        # The wait for the thread does not count.
         nonlocal began
         began = loop.time()
         return decide(keep_going)
@@ -136,5 +136,5 @@ async def decide_in_time(
         return await decide_aside(begin)
     finally:
         _URGENCY.count -= not can_wait
-        # A caller that no longer waits for the answer must not keep the thread busy.
+        # A cancelled decision must not keep the thread busy.
         is_wanted = False

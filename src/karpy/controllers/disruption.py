@@ -1,4 +1,4 @@
-"""Nodes that are broken, empty, drifted or too dear are disrupted, within budgets."""
+"""The controller `disruption`: repair, emptiness, drift and consolidation, within budgets."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -31,54 +31,54 @@ from karpy.ports.records import Kept
 PERIOD: Final = timedelta(seconds=10)
 UNTIL_SYNCED: Final = timedelta(seconds=1)
 SETTLED_TIME: Final = timedelta(minutes=5)
-"""After that a method is asked again even if nothing has changed."""
+"""Longest time for which a method without a command is skipped while nothing changes."""
 EMPTINESS_MOST: Final = timedelta(minutes=2)
-"""After so long with commands of emptiness alone the other methods have their turn."""
+"""Time with commands of emptiness alone after which one pass skips emptiness."""
 _KEY: Final = "disruption"
 _FIRST: Final = frozenset({Repair.name, Emptiness.name})
 _PASSING: Final = frozenset({NodeReason.BUDGET_SPENT, NodeReason.PODS_UNPLACED})
-"""Refusals that may end when nodes that are being disrupted are gone, or initialized."""
+"""Refusals that may end once a disrupted node is gone or a replacement is initialized."""
 _DURATION: Final = "voluntary_disruption_decision_evaluation_duration_seconds"
 
 Version = Callable[[], object]
-"""Returns a value that differs once something has changed that consolidation depends on."""
+"""Returns a value that changes with anything that consolidation depends on."""
 
 
 class _Settled(Struct, frozen=True):
-    """Methods that find nothing as long as nothing changes."""
+    """Methods that find no command as long as the cluster does not change."""
 
     version: object
     since: datetime
     methods: frozenset[str] = frozenset()
     until: datetime | None = None
-    """When something ends by itself that kept a node; None if nothing does."""
+    """When a refusal ends by time alone; None if none does."""
 
     def holds(self, version: object, now: datetime) -> bool:
-        """Say whether the methods would find nothing again."""
+        """Say whether the methods would still find no command."""
         is_over = self.until is not None and now >= self.until
         return self.version == version and now - self.since < SETTLED_TIME and not is_over
 
     def after(self, made: Pass) -> "_Settled":
-        """Add the methods that a pass has found nothing with."""
+        """Add the methods of a pass that found no command."""
         ends = [each for each in (self.until, made.settled_until()) if each is not None]
         return replace(self, methods=made.settled(), until=min(ends, default=None))
 
 
 class _Seen(Struct, frozen=True):
-    """A node that is there, and when all methods last had their say about it."""
+    """An existing node, and when a pass last considered it with all methods."""
 
     pool: str
     considered: datetime
 
 
 class Considered:
-    """Notes which nodes each pass considers; one that no pass gets to grows old here."""
+    """Remembers when each node was last considered for disruption, for the metric of its age."""
 
     def __init__(self) -> None:
         self._seen: Mapping[str, _Seen] = {}
 
     def note(self, made: Pass, now: datetime) -> None:
-        """Take in a pass; a node that is seen for the first time counts as considered."""
+        """Record the nodes that a pass considered; a node that is new counts as considered."""
         known, considered = self._seen, made.considered()
         self._seen = {
             node.name: known[node.name]
@@ -94,7 +94,7 @@ class Considered:
 
 
 class DisruptionController:
-    """Observe, decide, apply. What goes, and in which order, is decided in core.disruption."""
+    """Observe, decide, apply. core.disruption decides which nodes are disrupted."""
 
     def __init__(
         self,
@@ -108,37 +108,37 @@ class DisruptionController:
         self._state = state
         self._commands = commands
         self._version = version
-        self._queue = DisruptionQueue(context, state, commands, nominations, self._tell)
+        self._queue = DisruptionQueue(context, state, commands, nominations, self._publish)
         self._work_queue = WorkQueue(context.observer)
         self._listeners: list[OnVerdict] = []
         self._last: Pass | None = None
         self._settled = _Settled(None, context.clock.now())
         self._rejected = frozenset[str]()
         """Methods whose last command was rejected by its validation."""
-        self._others_asked = context.clock.now()
-        """When a pass last got beyond emptiness."""
+        self._beyond_emptiness = context.clock.now()
+        """When a pass last tried the methods after emptiness."""
         self._put_off = frozenset[str]()
-        """Nodes that the last passes had no time for."""
+        """Nodes that the last passes had no time to evaluate."""
         self.considered = Considered()
         self._due: datetime | None = None
-        """When to look at everything again; None is now."""
-        self._is_hindered = False
-        """Whether the last pass left nodes alone that may go once others have gone."""
-        context.records.claims.listen(self._hear_claim)
+        """When the next pass is due; None is now."""
+        self._is_waiting = False
+        """Whether the last pass refused nodes only until other disruptions are over."""
+        context.records.claims.listen(self._on_claim)
 
     def listen(self, listener: OnVerdict) -> None:
         """Pass every verdict from now on to a listener."""
         self._listeners.append(listener)
 
     async def run(self) -> None:
-        """Disrupt what may be disrupted, until cancelled."""
+        """Propose, validate and carry out commands, until cancelled."""
         self._work_queue.add(_KEY)
         await self._work_queue.run(self._work, on_failure=self._context.on_failure)
 
     async def reconcile(self) -> timedelta:
-        """Take the next steps; return after how long to look again."""
+        """Advance all commands, and make a pass if one is due; return when to reconcile again."""
         was_forming, begun = self._commands.is_forming, len(self._commands.begun())
-        # What has begun goes on, even while too little is known to decide anything new.
+        # Commands go on even while the snapshot is too incomplete for new decisions.
         step = await self._queue.go_on()
         if len(self._commands.begun()) < begun:
             self._note_progress()
@@ -148,7 +148,7 @@ class DisruptionController:
         now = self._context.clock.now()
         has_formed = was_forming and not self._commands.is_forming
         if self._due is None or self._due <= now or has_formed:
-            pause = await self._look() if self._state.is_synced else UNTIL_SYNCED
+            pause = await self._make_pass() if self._state.is_synced else UNTIL_SYNCED
             now = self._context.clock.now()
             self._due = now + pause
             if any(each.is_forming for each in self._commands.begun()):
@@ -159,42 +159,42 @@ class DisruptionController:
         del key
         return (await self.reconcile()).total_seconds()
 
-    async def _look(self) -> timedelta:
-        """Undo what no command accounts for, then go through the methods."""
+    async def _make_pass(self) -> timedelta:
+        """Remove taints and conditions that belong to no command, then try the methods."""
         seen = self._queue.observe()
         strays = await decide_aside(lambda: list(find_orphaned_taints(seen.snapshot)))
         changes = [NodeChange(node.claim, node.name, changes) for node, changes in strays]
         await self._queue.carry_out(changes, seen)
         if self._commands.is_forming:
             return PERIOD
-        return await self._go_through(seen)
+        return await self._try_methods(seen)
 
-    async def _go_through(self, seen: Observation) -> timedelta:
-        """Ask the methods in their order; the first with a command ends the pass."""
+    async def _try_methods(self, seen: Observation) -> timedelta:
+        """Try the methods in their order; the first with a command ends the pass."""
         version, now = self._version(), self._context.clock.now()
         known = self._settled if self._settled.holds(version, now) else _Settled(version, now)
-        is_others_turn = now - self._others_asked >= EMPTINESS_MOST
-        passed_over = self._rejected | ({Emptiness.name} if is_others_turn else set())
+        skips_emptiness = now - self._beyond_emptiness >= EMPTINESS_MOST
+        passed_over = self._rejected | ({Emptiness.name} if skips_emptiness else set())
         question = DisruptionQuestion(seen.snapshot, known.methods, passed_over, self._put_off)
         made = Pass(question, self._last)
         for method in made.methods():
-            # A method that fails keeps no other from its turn.
+            # After a method fails, the next one is tried all the same.
             with Barrier(partial(self._context.on_failure, method.name)):
-                await self._ask(method, made)
+                await self._try(method, made)
         self._last, self._settled = made, known.after(made)
         self.considered.note(made, now)
         verdict, self._put_off = made.verdict(), made.put_off()
         if not verdict.commands:
             self._rejected = frozenset()
         if not verdict.commands or verdict.method not in _FIRST:
-            self._others_asked = now
-        self._is_hindered = any(each.why in _PASSING for each in verdict.refusals)
-        self._tell(question, verdict)
+            self._beyond_emptiness = now
+        self._is_waiting = any(each.why in _PASSING for each in verdict.refusals)
+        self._publish(question, verdict)
         for command in verdict.commands:
             await self._queue.add(command, seen)
-        return PACE if verdict.commands or is_others_turn else PERIOD
+        return PACE if verdict.commands or skips_emptiness else PERIOD
 
-    async def _ask(self, method: DisruptionMethod, made: Pass) -> None:
+    async def _try(self, method: DisruptionMethod, made: Pass) -> None:
         began = self._context.clock.now()
         timeout = self._context.decision_timeout.total_seconds()
         proposal = await decide_in_time(partial(made.propose, method), timeout, can_wait=True)
@@ -205,15 +205,15 @@ class DisruptionController:
             joined(proposal.as_changes(), _evaluated(method, took))
         )
 
-    # Differs: a budget that is spent: Karpenter looks again after ten seconds; Karpy also looks as
-    # soon as a node that consumed it is gone, or a replacement that was in the way is initialized.
+    # Differs: a budget that is spent: Karpenter tries again after ten seconds; Karpy also tries as
+    # soon as a node that consumed it is gone, or a replacement is initialized.
     def _note_progress(self) -> None:
-        """Look at everything again if the last pass left nodes alone that may go by now."""
-        if self._is_hindered:
-            self._is_hindered, self._due = False, None
+        """Make a pass now if the last one refused nodes only until other disruptions are over."""
+        if self._is_waiting:
+            self._is_waiting, self._due = False, None
             self._work_queue.add(_KEY)
 
-    def _hear_claim(
+    def _on_claim(
         self, _: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
     ) -> None:
         if _consumes(before) and not _consumes(after):
@@ -222,7 +222,7 @@ class DisruptionController:
     def _note_validation(self, command: Command, verdict: DisruptionVerdict) -> None:
         self._rejected = frozenset() if verdict.commands else self._rejected | {command.method}
 
-    def _tell(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
+    def _publish(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         if isinstance(question, ValidationQuestion):
             self._note_validation(question.command, verdict)
         for listener in self._listeners:
@@ -230,7 +230,7 @@ class DisruptionController:
 
 
 def _consumes(kept: Kept[ClaimRecord] | None) -> bool:
-    """Say whether the node of a claim counts against budgets since it is being deleted."""
+    """Say whether the node of a claim counts against budgets because the claim is deleting."""
     if kept is None or not kept.record.meta.is_deleting:
         return False
     return not kept.record.conditions.is_true(INSTANCE_TERMINATING)

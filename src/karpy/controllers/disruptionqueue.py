@@ -1,4 +1,4 @@
-"""Disruption commands are carried out, each to its end."""
+"""The queue of disruption commands: validate each, carry it out, and keep its state."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -50,16 +50,16 @@ from karpy.ports.objects import Query
 from karpy.ports.records import Kept
 
 REMEMBERED: Final = timedelta(hours=24)
-"""How long reboots count against another one."""
+"""How long a reboot counts against further reboots of the node."""
 
 OnVerdict = Callable[[NodeQuestion, DisruptionVerdict], None]
-"""Called with what was decided about nodes, and on what."""
+"""Called with each decision about nodes, and its question."""
 
 _REQUESTS_AT_ONCE: Final = 10
 
 
 class Observation(Struct, frozen=True):
-    """A snapshot, and the objects that it was made of at that moment."""
+    """A snapshot, and the claims and nodes that it was made of."""
 
     snapshot: Snapshot
     claims: Mapping[str, Kept[ClaimRecord]]
@@ -69,7 +69,7 @@ class Observation(Struct, frozen=True):
 
 
 class DisruptionQueue:
-    """Shows each command the cluster, does what it asks for, and keeps what it has become."""
+    """Advances each command by the present snapshot, writes its changes and keeps its state."""
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ class DisruptionQueue:
         self._occupants = Occupants(context)
         self._started = 0
         self._deleted: set[str] = set()
-        """UIDs of claims that were deleted, whether a watch has told so or not."""
-        self._unseen: set[str] = set()
-        """Names of replacements that no watch has told of yet."""
+        """UIDs of claims that commands have deleted, delivered by a watch or not."""
+        self._undelivered: set[str] = set()
+        """Names of replacements that no watch has delivered yet."""
 
     def observe(self) -> Observation:
-        """Return everything as of now."""
+        """Return the cluster as of now."""
         records = self._context.records
         return Observation(
             with_all_untried(self._state.snapshot()),
@@ -101,7 +101,7 @@ class DisruptionQueue:
         )
 
     async def add(self, command: Command, seen: Observation) -> None:
-        """Take in a command: it waits for its validation, or is carried out at once."""
+        """Queue a command for its validation, or start it if its method needs none."""
         self._started += 1
         id_ = derived_uid("Command", command.method, str(command.proposed), str(self._started))
         named = replace(command, id=id_)
@@ -113,25 +113,25 @@ class DisruptionQueue:
             await self._start(named, seen)
 
     async def go_on(self) -> timedelta | None:
-        """Go on with commands that have begun; return after how long to look again."""
+        """Advance the commands that have begun; return after how long to do so again."""
         begun = self._commands.begun()
         if not begun:
             return None
-        are_missing = await asyncio.gather(*map(self._are_missing, begun))
-        # One observation is enough: no two commands are about the same node.
+        undelivered = await asyncio.gather(*map(self._is_undelivered, begun))
+        # One observation serves all commands: no two have a node in common.
         seen = self.observe()
         pauses = await asyncio.gather(
             *(
                 self._go_on(each, seen)
-                for each, is_missing in zip(begun, are_missing, strict=True)
-                if not is_missing
+                for each, is_undelivered in zip(begun, undelivered, strict=True)
+                if not is_undelivered
             )
         )
         known = [each for each in pauses if each is not None]
-        return PACE if any(are_missing) else min(known, default=None)
+        return PACE if any(undelivered) else min(known, default=None)
 
     async def validate(self, previous: Pass | None) -> timedelta | None:
-        """Validate commands whose time has come; return after how long the next is due."""
+        """Validate the commands that are due; return after how long the next is due."""
         pauses = []
         for command in self._commands.proposed():
             left = validation_due(command) - self._context.clock.now()
@@ -142,7 +142,7 @@ class DisruptionQueue:
         return min(pauses, default=None)
 
     async def carry_out(self, changes: Iterable[NodeChange], seen: Observation) -> bool:
-        """Change what was seen; say whether all is done. What fails is reported."""
+        """Write changes of observed nodes, report failures, and say whether all succeeded."""
         return all(await asyncio.gather(*(self._change(each, seen) for each in changes)))
 
     async def _validate(self, command: Command, previous: Pass | None) -> timedelta | None:
@@ -176,7 +176,7 @@ class DisruptionQueue:
         return PACE
 
     def _barrier(self, command: Command) -> Barrier:
-        """Stop errors of one command: others go on."""
+        """Return the barrier that ends one command at an error: other commands go on."""
         return Barrier(partial(self._give_up, command))
 
     def _give_up(self, command: Command, error: KarpyError) -> None:
@@ -186,13 +186,13 @@ class DisruptionQueue:
             self._keep(replace(command, stage=Stage.FAILED))
 
     def _keep(self, command: Command) -> None:
-        """Note what a command has become; the nodes of one that has failed are left alone."""
+        """Keep the state of a command; after a failure, its nodes back off."""
         self._commands.keep(command)
         if command.stage is Stage.FAILED:
             self._back_off(command)
         for each in command.replacements:
             if each.claim and not command.is_over:
-                # Its pods come once the nodes are drained: it is empty and must stay until then.
+                # A replacement is empty until the nodes are drained, and must not count as empty.
                 self._nominations.note(each.claim)
 
     def _back_off(self, command: Command) -> None:
@@ -203,7 +203,7 @@ class DisruptionQueue:
         if progress is None:
             return PACE
         command = progress.command
-        # Before anything is done: the next decision must know which nodes go.
+        # Keep the command before its changes: the next decision must know the deleting nodes.
         self._keep(command)
         is_done = await self.carry_out(progress.changes, seen)
         is_rebooted = command.is_reboot and command.stage is not Stage.FAILED
@@ -217,7 +217,7 @@ class DisruptionQueue:
         return progress.outcome.requeue_after
 
     def _note_reboot(self, command: Command, seen: Observation, *, is_done: bool) -> bool:
-        """Remember a reboot that was asked for; one that could not be keeps no other waiting."""
+        """Record the reboots of a command; say whether they were requested, else back off."""
         if not is_done:
             self._back_off(command)
             return False
@@ -228,7 +228,7 @@ class DisruptionQueue:
         return True
 
     async def _confirmed(self, progress: Progress, seen: Observation) -> Progress | None:
-        """Leave out nodes whose pods forbid what is planned; None if these cannot be listed."""
+        """Drop nodes whose listed pods forbid the step; return None if they cannot be listed."""
         nodes = [
             each
             for each in nodes_to_confirm(progress, seen.snapshot)
@@ -249,7 +249,7 @@ class DisruptionQueue:
         return leave_out_refused(progress, verdict.refusals, Evaluation(seen.snapshot))
 
     async def _change(self, change: NodeChange, seen: Observation) -> bool:
-        """Change one node that was seen; say whether that is done."""
+        """Write the changes of one observed node; say whether that succeeded."""
         claim = seen.claims[change.claim]
         uid = claim.record.meta.uid
         if change.changes.deletes_claim and uid in self._deleted:
@@ -259,18 +259,18 @@ class DisruptionQueue:
                 change.changes, claim=claim, node=seen.nodes.get(change.node)
             )
         except KarpyError as error:
-            # Other nodes of the command go on.
+            # Reported, not raised: the other nodes of the command go on.
             self._context.on_failure(change.claim, error)
             return False
         if is_done and change.changes.deletes_claim:
             self._deleted.add(uid)
         return is_done
 
-    async def _are_missing(self, command: Command) -> bool:
-        """Say whether claims of a command exist of which no watch has told yet."""
+    async def _is_undelivered(self, command: Command) -> bool:
+        """Say whether a claim of a command exists that no watch has delivered yet."""
         names = {each.claim for each in command.nodes}
         names |= {each.claim for each in command.replacements}
-        for name in sorted(names & self._unseen):
+        for name in sorted(names & self._undelivered):
             if self._context.claim(name) is None:
                 try:
                     await self._context.objects.get(NODE_CLAIM, name)
@@ -281,18 +281,18 @@ class DisruptionQueue:
                     return True
                 else:
                     return True
-            self._unseen.discard(name)
+            self._undelivered.discard(name)
         return False
 
     async def _launch(self, progress: Progress) -> bool:
-        """Create the claims of all replacements, or of none; say whether they are there."""
+        """Create the claims of all replacements, or of none; say whether they were created."""
         answers = await asyncio.gather(
             *(self._state.apply(each) for each in progress.launches), return_exceptions=True
         )
         made = [each for each in answers if isinstance(each, str)]
         failures = [each for each in answers if isinstance(each, BaseException)]
         if not failures:
-            self._unseen |= set(made)
+            self._undelivered |= set(made)
             self._commands.keep(with_claim_names(progress.command, made))
             reason = progress.command.reason.value.lower()
             counts = tuple(created_count(each, reason) for each in progress.launches)
@@ -302,7 +302,7 @@ class DisruptionQueue:
             await self._context.writer.carry_out(Changes(counts=counts, remarks=remarks))
             return True
         for name in made:
-            # It is not needed; should its deletion fail, too, its node is empty and goes in time.
+            # If this deletion fails, too, emptiness deletes the node later.
             with suppress(ClusterError):
                 await self._context.objects.delete(NODE_CLAIM, name)
         for failure in failures:
@@ -313,14 +313,14 @@ class DisruptionQueue:
 
 
 class Occupants:
-    """Lists the pods of nodes, whatever watches tell of them."""
+    """Lists the pods of nodes from the API server, not from the cache."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
-        self._room = asyncio.Semaphore(_REQUESTS_AT_ONCE)
+        self._slots = asyncio.Semaphore(_REQUESTS_AT_ONCE)
 
     async def list(self, nodes: Sequence[str]) -> Occupancy:
-        """Return all pods of nodes, and the budgets if there are any pods."""
+        """Return all pods of nodes, and the PodDisruptionBudgets if there are any pods."""
         listed = await asyncio.gather(*(self._list(node) for node in nodes))
         budgets = []
         if any(listed):
@@ -329,14 +329,14 @@ class Occupants:
         return Occupancy(dict(zip(nodes, listed, strict=True)), tuple(budgets))
 
     async def _list(self, node: str) -> tuple[Pod, ...]:
-        async with self._room:
+        async with self._slots:
             page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
         watched = self._context.records.pods.under(node)
-        return _doubted([bound_pod(each) for each in page.items], watched)
+        return _with_unreadable([bound_pod(each) for each in page.items], watched)
 
 
-def _doubted(pods: Sequence[Pod], watched: Collection[Pod]) -> tuple[Pod, ...]:
-    """Mark the pods that are watched and cannot be read."""
+def _with_unreadable(pods: Sequence[Pod], watched: Collection[Pod]) -> tuple[Pod, ...]:
+    """Mark the listed pods whose watched object is unreadable."""
     problems = {pod.uid: pod.unreadable for pod in watched if pod.unreadable}
     return tuple(
         replace(each, rules=replace(each.rules, unreadable=problems[each.uid]))

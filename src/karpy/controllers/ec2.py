@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.queue import quiet
+from karpy.controllers.queue import barrier_of
 from karpy.core.aws.capacity import memory_by_type
 from karpy.core.aws.reservations import (
     demoted,
@@ -36,14 +36,14 @@ _RESERVATION_PERIOD: Final = timedelta(minutes=1)
 _PARTITION_PERIOD: Final = timedelta(seconds=2)
 
 Find = Callable[[str], Awaitable[Instance]]
-"""Returns a machine as it is now, by its ID; raises MachineNotFound."""
+"""Returns the present state of a machine, by its ID; raises MachineNotFound."""
 Classes = Callable[[], Iterable[Ec2NodeClass]]
 """Returns the EC2NodeClasses of the cluster."""
 
 _CAPACITY_PERIOD: Final = timedelta(seconds=30)
 
 OnMemory = Callable[[str, tuple[str, ...], Mapping[str, int]], None]
-"""Called with a node class, its images, and the bytes that their nodes report by instance type."""
+"""Called with a node class, its images, and the memory of its nodes by instance type, in bytes."""
 
 
 class ReservationTypeController:
@@ -54,17 +54,17 @@ class ReservationTypeController:
         self._find = find
 
     async def run(self) -> None:
-        """Look at reserved machines, until cancelled."""
+        """Check reserved machines every minute, until cancelled."""
         await self._context.every(_RESERVATION_PERIOD, self.look)
 
     async def look(self) -> None:
-        """Look at all reserved machines once."""
+        """Label machines whose reservation has ended, in one round."""
         context = self._context
         for kept in list(context.records.claims.all()):
             claim = kept.record
             if not is_reserved(claim.meta) or not claim.provider_id or claim.meta.is_deleting:
                 continue
-            with quiet(context.on_failure, claim.name):
+            with barrier_of(context.on_failure, claim.name):
                 found = await _found(self._find, claim)
                 if found is not None and found.capacity_type == ON_DEMAND:
                     await _relabel(context, kept, demoted)
@@ -78,17 +78,17 @@ class ReservationExpirationController:
         self._classes = classes
 
     async def run(self) -> None:
-        """Look at reserved machines, until cancelled."""
+        """Check reserved machines every minute, until cancelled."""
         await self._context.every(_RESERVATION_PERIOD, self.look)
 
     async def look(self) -> None:
-        """Look at all reserved machines once."""
+        """Delete the NodeClaims of capacity blocks that end soon, in one round."""
         context, expiring = self._context, expiring_reservations(self._classes())
         for kept in list(context.records.claims.all()) if expiring else ():
             claim = kept.record
             if is_expiring_with(claim, expiring):
                 counts = disruption_counts(claim, "capacity_reservation_expiring", 0)
-                with quiet(context.on_failure, claim.name):
+                with barrier_of(context.on_failure, claim.name):
                     changes = Changes(deletes_claim=True, counts=counts)
                     await context.writer.carry_out(changes, claim=kept)
 
@@ -101,16 +101,16 @@ class PartitionController:
         self._find = find
 
     async def run(self) -> None:
-        """Look for machines without a partition, until cancelled."""
+        """Check machines without a partition label every two seconds, until cancelled."""
         await self._context.every(_PARTITION_PERIOD, self.look)
 
     async def look(self) -> None:
-        """Look at all machines whose partition is not known."""
+        """Label the machines whose partition is known by now, in one round."""
         for kept in list(self._context.records.claims.all()):
             claim = kept.record
             if not lacks_partition(claim) or not claim.provider_id:
                 continue
-            with quiet(self._context.on_failure, claim.name):
+            with barrier_of(self._context.on_failure, claim.name):
                 found = await _found(self._find, claim)
                 if found is None or not found.partition:
                     continue
@@ -119,7 +119,7 @@ class PartitionController:
 
 
 async def _found(find: Find, claim: ClaimRecord) -> Instance | None:
-    """Return a machine as it is now; None if it is gone, which garbage collection sees to."""
+    """Return the machine of a claim; None if it is gone: garbage collection deletes the claim."""
     try:
         return await find(claim.provider_id.rpartition("/")[2])
     except MachineNotFound:
@@ -129,7 +129,7 @@ async def _found(find: Find, claim: ClaimRecord) -> Instance | None:
 async def _relabel(
     context: ControllerContext, kept: Kept[ClaimRecord], label: Callable[[Identity], Identity]
 ) -> None:
-    """Change the labels of a claim and of its node alike."""
+    """Change the labels of a claim and of its node."""
     for each in context.nodes_of(kept.record):
         node = replace(each.record, meta=label(each.record.meta))
         await context.writer.carry_out(Changes(node=node), node=each)
@@ -151,11 +151,11 @@ class CapacityController:
         self._on_memory = on_memory
 
     async def run(self) -> None:
-        """Look at nodes now and then, until cancelled."""
+        """Record the memory of nodes every 30 seconds, until cancelled."""
         await self._context.every(_CAPACITY_PERIOD, self.look)
 
     async def look(self) -> None:
-        """Look at all nodes once; what types that have none any more had stays known."""
+        """Record the memory of all nodes; an instance type without nodes keeps its last value."""
         claims = [each.record for each in self._context.records.claims.all()]
         for each in self._classes():
             pairs = (

@@ -45,7 +45,7 @@ class EvictionQueue:
         self._refusals: dict[str, str] = {}
 
     def add(self, evictions: Iterable[Eviction], pods: Iterable[Pod]) -> None:
-        """Queue evictions, except of pods that are deleting already, as `pods` shows."""
+        """Queue evictions, except of those of `pods` that are deleting already."""
         seen = {pod.uid: pod for pod in pods}
         for eviction in evictions:
             known = self._evictions.get(eviction.key)
@@ -85,7 +85,7 @@ class EvictionQueue:
             return None
         self._refusals[eviction.uid] = answer.refusal or str(error and error.message)
         if (left := _until_forced(eviction, pod, now)) is not None:
-            # Retries are up to ten seconds apart: those would be missing from its time to stop.
+            # Retries are up to ten seconds apart, which would shorten the grace period of the pod.
             self._queue.add_after(key, left)
         assert error is not None
         raise error
@@ -129,25 +129,25 @@ class EvictionQueue:
         return next_step(eviction, pod, self._context.clock.now()).verb is EvictionVerb.DROP
 
     def _forget(self, eviction: Eviction) -> None:
-        # It may have been replaced meanwhile by an eviction with an earlier deadline.
+        # An eviction with an earlier deadline may have replaced this one meanwhile.
         if self._evictions.get(eviction.key) == eviction:
             del self._evictions[eviction.key]
         self._refusals.pop(eviction.uid, None)
 
     def _fail(self, key: str, error: KarpyError) -> None:
-        # A refusal by a budget is no failure; the node and the claim report it.
+        # A refusal by a PodDisruptionBudget is no failure; events of node and claim report it.
         if not isinstance(error, Throttled):
             self._context.on_failure(key, error)
 
 
 def _pause(eviction: Eviction, pod: Pod, now: datetime) -> float:
-    """Return when to retry a protected pod: when its deletion is due, or after five seconds."""
+    """Return after how many seconds to retry a pod that may not be evicted."""
     left = _until_forced(eviction, pod, now)
     return _PROTECTED_PAUSE if left is None else min(left, _PROTECTED_PAUSE)
 
 
 def _until_forced(eviction: Eviction, pod: Pod, now: datetime) -> float | None:
-    """Return in how many seconds the deletion of a pod is due that may not be evicted."""
+    """Return in how many seconds a pod that may not be evicted is to be deleted; None if never."""
     if eviction.deadline is None:
         return None
     return max((eviction.deadline - pod.disruption.grace - now).total_seconds(), _LEAST_PAUSE)

@@ -1,4 +1,4 @@
-"""The controller `nodeclaim.garbagecollection`: machines and NodeClaims without each other."""
+"""The controller `nodeclaim.garbagecollection`: delete claims and machines that lack each other."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,9 +37,9 @@ class GarbageCollector:
             await asyncio.sleep(PERIOD.total_seconds())
 
     async def collect(self) -> None:
-        """Compare the cloud with the NodeClaims once."""
-        # Claims are read before the machines are listed, so that the machine of each is listed;
-        # and again afterwards, since a machine whose claim was created meanwhile is no orphan.
+        """Delete NodeClaims without a machine, and terminate machines without a NodeClaim."""
+        # Read claims before the list of machines, so that each launched claim has its machine in
+        # the list; and again after it, since a machine whose claim is newer is no orphan.
         claims = [kept for kept in self._context.records.claims.all() if self._is_kept(kept)]
         machines = [_cloud_machine(each) for each in await self._context.cloud.machines()]
         alive = find_live_machines(machines)
@@ -49,7 +49,7 @@ class GarbageCollector:
         await self._end_orphans(machines)
 
     async def collect_machines(self) -> None:
-        """Terminate the machines that no NodeClaim has; leave NodeClaims as they are."""
+        """Terminate the machines without a NodeClaim; leave NodeClaims as they are."""
         await self._end_orphans([_cloud_machine(m) for m in await self._context.cloud.machines()])
 
     async def _collect_claim(self, kept: Kept[ClaimRecord], alive: frozenset[str]) -> None:
@@ -62,15 +62,15 @@ class GarbageCollector:
         known = [kept.record for kept in self._context.records.claims.all()]
         if not find_orphans(machines, known, self._context.clock.now()):
             return
-        # The cache may be late, and a terminated machine does not come back: list the claims.
+        # The cache may lag, and termination cannot be undone: list the claims.
         page = await self._context.objects.list(NODE_CLAIM)
         claims = [claim_record(each) for each in page.items]
         orphans = find_orphans(machines, claims, self._context.clock.now())
-        # At once: clouds end many machines with one call.
+        # Concurrently: clouds batch terminations into one call.
         await asyncio.gather(*map(self._end, orphans))
 
     async def _end(self, orphan: CloudMachine) -> None:
-        """Terminate a machine, and delete the Node that it may have joined as."""
+        """Terminate a machine, and delete its Nodes."""
         with Barrier(partial(self._context.on_failure, orphan.provider_id)):
             with suppress(MachineNotFound):
                 await self._context.cloud.terminate(orphan.provider_id)

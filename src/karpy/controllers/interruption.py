@@ -1,4 +1,4 @@
-"""The controller `interruption`: what a cloud announces about machines is acted on."""
+"""The controller `interruption`: act on machine events that a cloud announces."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from karpy.ports.observers import ReconcileResult
 from karpy.ports.records import Kept
 
 _WORKERS: Final = 10
-"""When a zone is taken back, hundreds of machines have two minutes left."""
+"""Concurrent events: a spot interruption of a zone leaves hundreds of machines two minutes."""
 _ANNOUNCEMENTS: Final[Mapping[MachineFate, tuple[str, str]]] = {
     MachineFate.SPOT_INTERRUPTED: ("SpotInterrupted", "Spot interruption warning was triggered"),
     MachineFate.REBALANCE_RECOMMENDED: (
@@ -33,18 +33,18 @@ _ANNOUNCEMENTS: Final[Mapping[MachineFate, tuple[str, str]]] = {
     MachineFate.SYSTEM_STATUS: ("InstanceUnhealthy", "The status check of its host failed"),
     MachineFate.EVENT_STATUS: ("InstanceUnhealthy", "An event is scheduled for the instance"),
 }
-"""The reason of the event and its text."""
+"""Reason and text of the Kubernetes event, by what happens to the machine."""
 
 
 class InterruptionController:
-    """Observe, decide, apply. What becomes of a NodeClaim is decided in core.lifecycle."""
+    """Observe, decide, apply. core.lifecycle decides what happens to a NodeClaim."""
 
     def __init__(self, context: ControllerContext, cloud: EventfulCloud) -> None:
         self._context = context
         self._cloud = cloud
 
     async def run(self) -> None:
-        """Act on what the cloud announces, several at a time, until cancelled."""
+        """Act on machine events, several at a time, until cancelled."""
         self._context.observer.employ(_WORKERS)
         free = asyncio.Semaphore(_WORKERS)
         async with asyncio.TaskGroup() as group:
@@ -65,7 +65,7 @@ class InterruptionController:
             context.on_failure(event.fate.value, each)
 
     async def handle(self, event: MachineEvent) -> None:
-        """Act on one announcement, then acknowledge it; after a failure it is announced again."""
+        """Act on one machine event, then acknowledge it; a failed event is announced again."""
         reason, note = _ANNOUNCEMENTS[event.fate]
         announcement = Announcement(
             event.fate.value, reason, note, event.fate.is_advice, event.fate.is_forceful

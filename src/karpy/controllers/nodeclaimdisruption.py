@@ -1,4 +1,4 @@
-"""The controllers that write on NodeClaims what disruption reads: conditions, last pod event."""
+"""The controllers that write what disruption reads on NodeClaims: conditions, last pod event."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -37,7 +37,7 @@ from karpy.ports.records import Kept
 
 WORKERS: Final = 10
 _CLASS_KNOWN_SECONDS: Final = 1.0
-"""Providers follow node classes on their own, and may hear of a change a moment later."""
+"""Time for the watch of the cloud provider to deliver a changed node class, too."""
 _LATER_SECONDS: Final = 1.0
 
 
@@ -52,20 +52,20 @@ class NodeClaimDisruptionController:
     ) -> None:
         self._context = context
         self._is_awaited = is_awaited
-        """Whether pods are nominated to the node of a claim."""
+        """Says whether pods are nominated to the node of a claim."""
         self._is_busy = is_busy
-        """Whether pods are nominated to any node."""
+        """Says whether pods are nominated to any node."""
         self._queue = WorkQueue(context.observer)
         self._types_checked: dict[str, datetime] = {}
         """When the instance type of a claim, by UID, was last found in the catalog."""
-        context.records.claims.listen(self._hear_claim)
-        context.records.nodes.listen(self._hear_node)
-        context.records.pools.listen(self._hear_pool)
+        context.records.claims.listen(self._on_claim)
+        context.records.nodes.listen(self._on_node)
+        context.records.pools.listen(self._on_pool)
         for kept in context.records.claims.all():
             self._queue.add(kept.record.name)
 
-    def hear_class(self, ref: NodeClassRef) -> None:
-        """Look at the claims of a node class that has changed, once the provider knows of it."""
+    def on_class(self, ref: NodeClassRef) -> None:
+        """Reconcile the claims of a changed node class, once the provider has the change."""
         for kept in self._context.records.claims.all():
             used = kept.record.node_class
             if ref in {used, NodeClassRef(used.group, used.kind)}:
@@ -116,7 +116,7 @@ class NodeClaimDisruptionController:
         return joined(changes, marked)
 
     async def _drift(self, claim: ClaimRecord, pool: Kept[PoolRecord], now: datetime) -> str:
-        """Return why a claim has drifted; the provider is asked last."""
+        """Return why a claim has drifted, or an empty text; call the provider last."""
         catalog, uid = None, claim.meta.uid
         if is_type_check_due(claim, self._types_checked.get(uid), now):
             catalog = self._context.cloud.catalog()
@@ -131,7 +131,7 @@ class NodeClaimDisruptionController:
         except MachineNotFound:
             return ""
 
-    def _hear_claim(
+    def _on_claim(
         self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
     ) -> None:
         if after is not None:
@@ -139,14 +139,14 @@ class NodeClaimDisruptionController:
         elif before is not None:
             self._types_checked.pop(before.record.meta.uid, None)
 
-    def _hear_node(
+    def _on_node(
         self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
     ) -> None:
         if before is None and after is not None:
             for claim in self._context.claims_of(after.record):
                 self._queue.add(claim.record.name)
 
-    def _hear_pool(
+    def _on_pool(
         self, key: str, before: Kept[PoolRecord] | None, after: Kept[PoolRecord] | None
     ) -> None:
         if after is None or (before is not None and _is_same(before.record, after.record)):
@@ -170,13 +170,13 @@ class PodEventController:
     ) -> None:
         self._context = context
         self._is_busy = is_busy
-        """Whether pods wait for writes that are more urgent."""
+        """Says whether pods wait for writes that are more urgent than pod events."""
         self._queue = WorkQueue(context.observer)
         self._noted: dict[str, PodEvent] = {}
-        """The last event of each claim, by name, that is not written yet."""
+        """The last unwritten event of each claim, by name."""
         self._since: dict[str, datetime] = {}
-        """Since when an event of each claim waits to be written."""
-        context.records.pods.listen(self._hear_pod)
+        """Since when each claim has an unwritten event."""
+        context.records.pods.listen(self._on_pod)
 
     async def run(self, workers: int = WORKERS) -> None:
         """Write pod events, until cancelled."""
@@ -189,7 +189,7 @@ class PodEventController:
     async def reconcile(self, name: str) -> float | None:
         """Write the last pod event of one claim."""
         kept, event = self._context.claim(name), self._noted.get(name)
-        if kept is not None and event is not None and self._is_better_later(kept.record):
+        if kept is not None and event is not None and self._can_wait(kept.record):
             return _LATER_SECONDS
         self._noted.pop(name, None)
         self._since.pop(name, None)
@@ -202,11 +202,11 @@ class PodEventController:
             return AFTER_CONFLICT
         return None
 
-    def _is_better_later(self, claim: ClaimRecord) -> bool:
+    def _can_wait(self, claim: ClaimRecord) -> bool:
         now = self._context.clock.now()
         return self._is_busy() and can_wait(claim, self._since.get(claim.name, now), now)
 
-    def _hear_pod(self, _: str, before: Pod | None, after: Pod | None) -> None:
+    def _on_pod(self, _: str, before: Pod | None, after: Pod | None) -> None:
         node = None if after is None else self._context.records.nodes.get(after.node_name)
         if after is None or node is None:
             return

@@ -44,7 +44,7 @@ _Question: TypeAlias = tuple[
 """What the offerings for a claim depend on."""
 _DELETED: Final = Changes(deletes_node=True)
 PodsOf = Callable[[str], Iterable[Pod]]
-"""Returns the pods that a NodeClaim was made for."""
+"""Returns the pods that a NodeClaim was created for."""
 OnAttempt = Callable[[ClaimRecord, Changes], None]
 """Called with a claim whose node has registered or failed to, as the changes say."""
 
@@ -69,11 +69,11 @@ class LifecycleController:
         self._queue = WorkQueue(context.observer)
         self._options: Recent[_Question, tuple[LaunchOption, ...]] = Recent()
         self._machines: dict[str, Machine] = {}
-        """Machines by UID of their claim, until the claim says so itself."""
+        """Machines by UID of their claim, until the claim has their provider ID."""
         if nominator is not None:
             nominator.listen(self._queue.add)
-        context.records.claims.listen(self._hear_claim)
-        context.records.nodes.listen(self._hear_node)
+        context.records.claims.listen(self._on_claim)
+        context.records.nodes.listen(self._on_node)
         for kept in context.records.claims.all():
             self._queue.add(kept.record.name)
 
@@ -97,22 +97,25 @@ class LifecycleController:
 
     async def _advance(self, kept: Kept[ClaimRecord]) -> float | None:
         changes, failure = Changes(kept.record), None
-        door = self._nominator.door(kept.record.name) if self._nominator else GatePolicy.FREE
+        name, nominator = kept.record.name, self._nominator
+        gate_policy = nominator.gate_policy(name) if nominator else GatePolicy.FREE
         if is_to_launch(kept.record):
             changes, failure = await self._launch(kept.record)
         nodes = self._context.nodes_of(changes.claim or kept.record)
         if not changes.deletes_claim:
             claim = changes.claim or kept.record
             pending = tuple(each.name for each in self._hooks if each.is_pending(claim))
-            inputs = ClaimInputs(tuple(each.record for each in nodes), pending, door=door)
+            inputs = ClaimInputs(tuple(each.record for each in nodes), pending, door=gate_policy)
             then = advance(claim, inputs, self._context.clock.now())
             changes = joined(changes, then)
         node = only(nodes)
-        if door is not GatePolicy.FREE and node is not None:
-            # Pods wait for the node: write it before its claim.
+        if gate_policy is not GatePolicy.FREE and node is not None:
+            # Nominated pods wait for the node: write it before its claim.
             if not await self._context.writer.carry_out(Changes(node=changes.node), node=node):
                 return AFTER_CONFLICT
-            self._show_in(changes.claim or kept.record, changes.node or node.record, door)
+            self._report_node(
+                changes.claim or kept.record, changes.node or node.record, gate_policy
+            )
             changes = replace(changes, node=None)
         is_written = await self._context.writer.carry_out(changes, claim=kept, node=node)
         if failure is not None:
@@ -123,15 +126,15 @@ class LifecycleController:
             self._on_attempt(changes.claim or kept.record, changes)
         return seconds(changes.requeue_after)
 
-    def _show_in(self, claim: ClaimRecord, node: NodeRecord, door: GatePolicy) -> None:
-        """Report to the nominator that a node is there, or is not to be waited for."""
+    def _report_node(self, claim: ClaimRecord, node: NodeRecord, gate_policy: GatePolicy) -> None:
+        """Report to the nominator that a node is ready, or that no node needs its gate any more."""
         is_ready = is_ready_but_gated(claim, node)
         if self._nominator is None or is_ready is None:
             return
         if not is_ready:
             self._nominator.forget(claim.name)
-        elif door is GatePolicy.HELD:
-            self._nominator.arrive(claim.name, node.name)
+        elif gate_policy is GatePolicy.HELD:
+            self._nominator.note_ready(claim.name, node.name)
 
     async def _launch(self, claim: ClaimRecord) -> tuple[Changes, CloudError | None]:
         """Launch the machine of a claim; also return the error if the launch is to be retried."""
@@ -151,7 +154,7 @@ class LifecycleController:
         return launch_succeeded(claim, launched(machine), self._context.clock.now()), None
 
     def _spec(self, claim: ClaimRecord, catalog: Catalog) -> LaunchSpec:
-        """Ask for a machine; claims that ask for the same share the search for offerings."""
+        """Return the launch of a claim's machine; equal claims share the search for offerings."""
         types = catalog.types_for(claim.pool)
         question = types, catalog.well_known, claim.requirements, claim.requests
         options = self._options.answer(question, lambda: launch_options(claim, catalog))
@@ -191,7 +194,7 @@ class LifecycleController:
             return True
         return False
 
-    def _hear_claim(
+    def _on_claim(
         self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
     ) -> None:
         if before is not None and (after is None or after.record.provider_id):
@@ -201,7 +204,7 @@ class LifecycleController:
         elif self._nominator is not None:
             self._nominator.forget(key)
 
-    def _hear_node(
+    def _on_node(
         self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
     ) -> None:
         for kept in (before, after):
@@ -211,7 +214,7 @@ class LifecycleController:
 
 
 def launch_options(claim: ClaimRecord, catalog: Catalog) -> tuple[LaunchOption, ...]:
-    """List whatever is on sale, fits a claim and is allowed, cheapest first."""
+    """Return the offerings that fit a claim and meet its requirements, cheapest first."""
     options = sorted(
         set(_options(claim, collect(claim.requirements), catalog)),
         key=lambda each: (each.price, each.instance_type, each.zone, each.capacity_type),
@@ -222,7 +225,7 @@ def launch_options(claim: ClaimRecord, catalog: Catalog) -> tuple[LaunchOption, 
 def launch_spec(
     claim: ClaimRecord, catalog: Catalog, options: tuple[LaunchOption, ...]
 ) -> LaunchSpec:
-    """Ask for a machine for a claim: any of these options."""
+    """Return the launch of a machine for a claim by any of these options."""
     requirements = collect(claim.requirements)
     reserved = requirements.get(catalog.reservation_label)
     is_listed = reserved is not None and not reserved.complement
@@ -243,7 +246,7 @@ def launch_spec(
 
 
 def launched(machine: Machine) -> LaunchedMachine:
-    """Return what a claim needs to know of its machine."""
+    """Return the properties of a machine that its claim records."""
     return LaunchedMachine(
         machine.provider_id,
         machine.labels,
@@ -259,8 +262,8 @@ def _options(
 ) -> Iterator[LaunchOption]:
     may_lack = catalog.well_known | {catalog.reservation_label}
     named = requirements.get(INSTANCE_TYPE)
-    is_sold_here: dict[int, bool] = {}
-    """By the identity of an offering's requirements: types are sold in the same few places."""
+    is_allowed: dict[int, bool] = {}
+    """By the identity of an offering's requirements, which many instance types share."""
     for type_ in catalog.types_for(claim.pool):
         if named is not None and type_.name not in named:
             continue
@@ -270,10 +273,10 @@ def _options(
             continue
         for offering in type_.offerings:
             key = id(offering.requirements)
-            if key not in is_sold_here:
+            if key not in is_allowed:
                 clash = why_incompatible(requirements, offering.requirements, may_lack)
-                is_sold_here[key] = clash is None
-            if is_sold_here[key] and offering.is_launchable:
+                is_allowed[key] = clash is None
+            if is_allowed[key] and offering.is_launchable:
                 yield LaunchOption(
                     type_.name, offering.price, offering.zone, offering.capacity_type
                 )

@@ -13,11 +13,11 @@ from karpy.ports.objects import Feed, Follow, Synced
 from karpy.ports.records import Kept, Watched
 
 OnClass = Callable[[NodeClassRef], None]
-"""Called with the node class that has changed; without a name, with any of its kind."""
+"""Called with a changed node class; a reference without a name stands for all of its kind."""
 
 
 class NodeClasses:
-    """Watches the kinds of node class that our cloud knows."""
+    """Watches the kinds of node class that our cloud serves."""
 
     def __init__(
         self, feed: Feed, kinds: Iterable[Kind], on_failure: OnFailure = lambda *_: None
@@ -45,31 +45,31 @@ class NodeClasses:
         self._listeners.append(listener)
 
     def served(self) -> list[str]:
-        """Name the kinds that our cloud knows: `EC2NodeClass.karpenter.k8s.aws`."""
+        """Return the kinds that our cloud serves, such as `EC2NodeClass.karpenter.k8s.aws`."""
         return sorted(f"{kind.name}.{kind.group}" for kind in self._kinds.values())
 
     def knows(self, ref: NodeClassRef) -> bool:
-        """Say whether a reference is to a kind that our cloud knows."""
+        """Say whether a reference is to a kind that our cloud serves."""
         return _unnamed(ref) in self._kinds
 
     def is_ours(self, claim: ClaimRecord) -> bool:
-        """Say whether the node class of a NodeClaim is of a kind that our cloud knows."""
+        """Say whether the node class of a NodeClaim is of a kind that our cloud serves."""
         return self.knows(claim.node_class)
 
     def is_our_pool(self, pool: PoolRecord) -> bool:
-        """Say whether the node class of a NodePool is of a kind that our cloud knows."""
+        """Say whether the node class of a NodePool is of a kind that our cloud serves."""
         return self.knows(pool.node_class)
 
     def is_listed(self, ref: NodeClassRef) -> bool:
-        """Say whether all node classes of that kind were listed once."""
+        """Say whether all node classes of the kind of a reference were listed once."""
         return _unnamed(ref) in self._listed
 
     def find(self, ref: NodeClassRef) -> ClassState | None:
-        """Return a node class, or None if there is none, or none is known of yet."""
+        """Return a node class, or None if it does not exist or was not delivered yet."""
         return self._states.get(ref)
 
     def generation_of(self, pool: PoolRecord) -> int | None:
-        """Return the generation of a pool's node class; None if there is none of ours."""
+        """Return the generation of a pool's node class; None if it is gone or not ours."""
         ref = pool.node_class
         if self.knows(ref) and not self.is_listed(ref):
             # Before the first list, the generation on the pool must not count as outdated.
@@ -78,7 +78,8 @@ class NodeClasses:
         return None if found is None else found.generation
 
     async def _follow(self, kind: Kind) -> None:
-        # A feed reports deletions that happen while it runs, not earlier ones.
+        # A feed reports deletions that happen while it runs, not earlier ones: whatever the first
+        # list lacks is gone.
         left = {ref for ref in self._states if _unnamed(ref) == _any_of(kind)}
         async for change in self._feed.follow(kind, ClassReader()):
             if isinstance(change, Synced):
@@ -86,12 +87,12 @@ class NodeClasses:
                     self._put(ref, None)
                 left.clear()
                 self._listed.add(_any_of(kind))
-                self._tell(_any_of(kind))
+                self._notify(_any_of(kind))
             else:
                 ref = NodeClassRef(kind.group, kind.name, change.key)
                 left.discard(ref)
                 if change.unreadable is None:
-                    # A node class that cannot be read stays what it was.
+                    # An unreadable node class keeps its last readable state.
                     self._put(ref, change.value)
 
     def _put(self, ref: NodeClassRef, state: ClassState | None) -> None:
@@ -102,9 +103,9 @@ class NodeClasses:
         else:
             self._states[ref] = state
         if self.is_listed(ref):
-            self._tell(ref)
+            self._notify(ref)
 
-    def _tell(self, ref: NodeClassRef) -> None:
+    def _notify(self, ref: NodeClassRef) -> None:
         barrier = Barrier(partial(self._on_failure, ref.name))
         for listener in self._listeners:
             with barrier:

@@ -1,4 +1,4 @@
-"""The controllers of NodePools: what each writes on them, and the metrics of NodePools."""
+"""The controllers of NodePools: conditions, hash, usage, registration health and metrics."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -45,21 +45,21 @@ from karpy.ports.records import Kept
 WORKERS: Final = 10
 
 Nodes = Callable[[], Sequence[Node] | None]
-"""Returns all nodes, the same sequence until one changes; None if not all are known."""
-Marked = Callable[[], Collection[str]]
-"""Returns the claims of commands, which are not deleted yet."""
+"""Returns all nodes, the same sequence until one changes; None until the state is synced."""
+Deleting = Callable[[], Collection[str]]
+"""Returns the names of claims that commands are going to delete."""
 GenerationOf = Callable[[PoolRecord], int | None]
-"""Returns the generation of a pool's node class, None if it is gone or not ours."""
+"""Returns the generation of a pool's node class; None if it is gone or not ours."""
 
 METRICS_PERIOD: Final = timedelta(seconds=10)
 PRICED_FOR: Final = timedelta(hours=1)
-"""How long prices are taken to stay the same."""
+"""How long the sums of prices are kept while NodeClaims do not change."""
 
 _Series: TypeAlias = dict[tuple[str, ...], float]
 
 
 class _Reading(Struct, frozen=True):
-    """What is derived from the specification of a pool alone."""
+    """Hash and faults of a pool, which depend on its specification alone."""
 
     uid: str
     generation: int
@@ -76,21 +76,21 @@ class NodePoolController:
         classes: NodeClasses,
         nodes: Nodes,
         *,
-        marked: Marked = lambda: (),
+        deleting: Deleting = lambda: (),
         well_known: frozenset[str] = WELL_KNOWN,
     ) -> None:
         self._context = context
         self._classes = classes
         self._nodes = nodes
-        self._marked = marked
+        self._deleting = deleting
         self._well_known = well_known
-        """Labels that pools may require, those of our cloud among them."""
+        """Labels that pools may require, including those of our cloud."""
         self._queue = WorkQueue(context.observer)
         self._readings: dict[str, _Reading] = {}
         self._counted: tuple[Sequence[Node], frozenset[str]] = ((), frozenset())
         self._usage: Mapping[str, Resources] = {}
-        context.records.pools.listen(self._hear_pool)
-        classes.listen(self._hear_class)
+        context.records.pools.listen(self._on_pool)
+        classes.listen(self._on_class)
         for kept in context.records.pools.all():
             self._queue.add(kept.record.name)
 
@@ -114,7 +114,7 @@ class NodePoolController:
         return seconds(changes.requeue_after)
 
     async def _disown(self, kept: Kept[PoolRecord]) -> float | None:
-        """Say of a pool that no autoscaler cares about why this one does not."""
+        """Write on a pool that its node class is of a kind that our cloud does not serve."""
         now, served = self._context.clock.now(), self._classes.served()
         changes = judge_unserved(kept.record, served, now)
         is_written = await self._context.writer.carry_out(changes, pool=kept)
@@ -143,14 +143,14 @@ class NodePoolController:
         return find_faults(fields, self._well_known)
 
     def _count(self) -> Mapping[str, Resources] | None:
-        """Add up the resources of the nodes of pools, unless nothing has changed."""
+        """Return the resources of the nodes of each pool; add them up only after a change."""
         nodes = self._nodes()
         if nodes is None:
             return None
-        marked = frozenset(self._marked())
-        if nodes is not self._counted[0] or marked != self._counted[1]:
-            self._usage = usage_by_pool(nodes, marked)
-            self._counted = nodes, marked
+        deleting = frozenset(self._deleting())
+        if nodes is not self._counted[0] or deleting != self._counted[1]:
+            self._usage = usage_by_pool(nodes, deleting)
+            self._counted = nodes, deleting
         return self._usage
 
     def _claims_of(self, pool: str) -> Iterator[ClaimRecord]:
@@ -159,20 +159,20 @@ class NodePoolController:
                 yield kept.record
 
     async def _write_claims(self, claims: Sequence[ClaimRecord]) -> bool:
-        # All claims are looked up before the first write, so that each patch is against one state.
+        # All claims are looked up before the first write: the patches belong to one state.
         pairs = [(claim, self._context.claim(claim.name)) for claim in claims]
         for claim, kept in pairs:
             if not await self._context.writer.carry_out(Changes(claim=claim), claim=kept):
                 return False
         return True
 
-    def _hear_pool(
+    def _on_pool(
         self, key: str, before: Kept[PoolRecord] | None, after: Kept[PoolRecord] | None
     ) -> None:
         del before, after
         self._queue.add(key)
 
-    def _hear_class(self, ref: NodeClassRef) -> None:
+    def _on_class(self, ref: NodeClassRef) -> None:
         for name in users_of(ref, self._context.records.pools):
             self._queue.add(name)
 
@@ -190,8 +190,8 @@ class RegistrationHealthController:
         self._queue = WorkQueue(context.observer)
         self._health: dict[str, RegistrationHealth] = {}
         self._attempts: dict[str, list[tuple[ClaimRecord, bool]]] = {}
-        """Attempts that are not written yet, by pool."""
-        context.records.pools.listen(self._hear_pool)
+        """Attempts to register a node that are not written yet, by pool."""
+        context.records.pools.listen(self._on_pool)
         for kept in context.records.pools.all():
             self._queue.add(kept.record.name)
 
@@ -201,7 +201,7 @@ class RegistrationHealthController:
             self._attempts.setdefault(claim.pool, []).append((claim, changes.has_registered))
             self._queue.add(claim.pool)
 
-    def hear_class(self, ref: NodeClassRef) -> None:
+    def on_class(self, ref: NodeClassRef) -> None:
         """Reconcile the pools of a node class that has changed."""
         for name in users_of(ref, self._context.records.pools):
             self._queue.add(name)
@@ -211,7 +211,7 @@ class RegistrationHealthController:
         await self._queue.run(self.reconcile, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
-        """Write the condition of one pool."""
+        """Write the condition NodeRegistrationHealthy of one pool."""
         kept = self._context.records.pools.get(name)
         attempts = tuple(self._attempts.get(name, ()))
         if kept is None:
@@ -230,12 +230,12 @@ class RegistrationHealthController:
             update = record_attempt(update.health, update.pool, claim, now, is_success=is_success)
         if not await self._context.writer.carry_out(Changes(pool=update.pool), pool=kept):
             return AFTER_CONFLICT
-        # An attempt is remembered only once it is written: after a conflict it would count twice.
+        # Keep attempts only once they are written: after a conflict they would count twice.
         self._health[name] = update.health
         del self._attempts.get(name, [])[: len(attempts)]
         return None
 
-    def _hear_pool(
+    def _on_pool(
         self, key: str, before: Kept[PoolRecord] | None, after: Kept[PoolRecord] | None
     ) -> None:
         del before, after
@@ -246,7 +246,7 @@ class Gauges(Protocol):
     """The gauges of a metrics registry."""
 
     def labels(self, metric: str) -> tuple[str, ...]:
-        """Name the labels of a metric, in their order."""
+        """Return the label names of a metric, in their order."""
 
     def replace(self, metric: str, values: Mapping[tuple[str, ...], float]) -> None:
         """Set all series of a gauge at once, by the values of its labels in their order."""
@@ -266,8 +266,8 @@ class NodePoolMetrics:
         self._is_our_pool = is_our_pool
         self._costs = Costs({})
         self._priced: datetime | None = None
-        """When costs were added up; None if claims have come or gone since."""
-        context.records.claims.listen(self._hear_claim)
+        """When costs were added up; None if claims were created, relabeled or deleted since."""
+        context.records.claims.listen(self._on_claim)
 
     async def run(self) -> None:
         """Set the gauges every ten seconds, until cancelled."""
@@ -281,9 +281,9 @@ class NodePoolMetrics:
         try:
             await self._price()
         finally:
-            self._show()
+            self._set_gauges()
 
-    def _show(self) -> None:
+    def _set_gauges(self) -> None:
         pools = [kept.record for kept in self._context.records.pools.all()]
         ours = [each for each in pools if self._is_our_pool(each)]
         series: dict[str, _Series] = {metric: {} for metric in GAUGES}
@@ -294,7 +294,7 @@ class NodePoolMetrics:
             self._gauges.replace(metric, values)
 
     async def _price(self) -> None:
-        """Add up costs, unless nothing has changed and prices are fresh."""
+        """Add up costs, unless the claims are the same and the prices less than an hour old."""
         now = self._context.clock.now()
         if self._priced is not None and now - self._priced < PRICED_FOR:
             return
@@ -306,7 +306,7 @@ class NodePoolMetrics:
         await self._context.writer.carry_out(new_cost_errors(costs, self._costs))
         self._costs = costs
 
-    def _hear_claim(
+    def _on_claim(
         self, _: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
     ) -> None:
         if before is None or after is None or before.record.meta.labels != after.record.meta.labels:

@@ -1,4 +1,4 @@
-"""The controller `node.termination`: drain deleting nodes, then terminate their machine."""
+"""The controller `node.termination`: drain deleting nodes, then terminate their machines."""
 
 from typing import Final
 
@@ -36,8 +36,8 @@ class TerminationController:
         self._context = context
         self._evictions = evictions
         self._queue = WorkQueue(context.observer)
-        context.records.nodes.listen(self._hear_node)
-        context.records.claims.listen(self._hear_claim)
+        context.records.nodes.listen(self._on_node)
+        context.records.claims.listen(self._on_claim)
         for kept in context.records.nodes.all():
             self._add(kept.record)
 
@@ -57,7 +57,7 @@ class TerminationController:
     async def _release(self, node: Kept[NodeRecord]) -> float | None:
         claim, writer = self._claim(node.record), self._context.writer
         is_deleting = claim is None or claim.record.meta.is_deleting
-        # The claim first: once the node is gone, no event about it leads to the claim.
+        # Delete the claim first: once the node is gone, no watch event leads to the claim.
         if not is_deleting and not await writer.carry_out(_CLAIM_DELETED, claim=claim):
             return AFTER_CONFLICT
         gone = node_gone(node.record, self._context.clock.now())
@@ -69,8 +69,8 @@ class TerminationController:
         pods = await self._pods(node.record)
         step = await self._step(node.record, record, pods)
         if step.ends_machine and not pods:
-            # The cache may be late, and a terminated machine does not come back: list the pods.
-            pods = await self._asked_pods(node.record)
+            # The cache may lag, and termination cannot be undone: list the pods.
+            pods = await self._listed_pods(node.record)
             step = await self._step(node.record, record, pods) if pods else step
         changes = step.changes
         # The taint is written before the machine is terminated; the watch brings the node back.
@@ -93,14 +93,14 @@ class TerminationController:
         return terminate_node(draining, attachments, self._context.clock.now())
 
     async def _pods(self, node: NodeRecord) -> tuple[Pod, ...]:
-        return await self._asked_pods(node) if self._context.records.pods.under(node.name) else ()
+        return await self._listed_pods(node) if self._context.records.pods.under(node.name) else ()
 
-    async def _asked_pods(self, node: NodeRecord) -> tuple[Pod, ...]:
+    async def _listed_pods(self, node: NodeRecord) -> tuple[Pod, ...]:
         page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
         return tuple(bound_pod(each) for each in page.items)
 
     async def _attachments(self, node: NodeRecord, pods: tuple[Pod, ...]) -> tuple[str, ...]:
-        """Name the volume attachments to wait for; none are listed while pods are left."""
+        """Return the names of the volume attachments to wait for; none while pods are left."""
         now = self._context.clock.now()
         if any(each.is_waited_for(now) for each in pods):
             return ()
@@ -144,14 +144,14 @@ class TerminationController:
         claims = self._context.claims_of(node)
         return claims[0] if claim_of([each.record for each in claims]) is not None else None
 
-    def _hear_node(
+    def _on_node(
         self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
     ) -> None:
         del before
         if after is not None:
             self._add(after.record)
 
-    def _hear_claim(
+    def _on_claim(
         self, _: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
     ) -> None:
         kept = after or before

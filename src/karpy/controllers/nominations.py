@@ -1,4 +1,4 @@
-"""Where pods are expected: NodeClaims made for them, nodes, and the node names they are given."""
+"""Nominations: pods promised to NodeClaims and nodes, and `status.nominatedNodeName` of pods."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -27,22 +27,23 @@ from karpy.ports.records import Kept, Records
 LEAST_WINDOW: Final = timedelta(seconds=10)
 _BATCHES: Final = 2
 IDLE_SECONDS: Final = 1.5
-"""Longest wait for sibling nodes."""
+"""Longest wait for the next sibling node to become ready."""
 LONGEST_SECONDS: Final = 10.0
+"""Longest wait for all sibling nodes together."""
 _OPENING_SECONDS: Final = 2.0
 _AT_ONCE: Final = 16
-"""So many pods are patched at the same time."""
+"""Pods patched concurrently."""
 
 PodsOf = Callable[[str], Iterable[Pod]]
-"""Returns the pods that a NodeClaim was made for."""
+"""Returns the pods that a NodeClaim was created for."""
 OnRemark = Callable[[Remark], None]
 
 
 class NodeNominations:
     """
-    Remembers which nodes, and NodeClaims in flight, are about to get pods.
+    Remembers until when nodes, and NodeClaims without a node, count as nominated.
 
-    Disruption leaves such a node alone: its pods are not bound yet, but will be.
+    Disruption leaves a nominated node alone: its pods are not bound yet.
     """
 
     def __init__(self, clock: Clock, batch_max: timedelta = timedelta(seconds=10)) -> None:
@@ -51,32 +52,32 @@ class NodeNominations:
         self._until: dict[str, datetime] = {}
 
     def note(self, name: str) -> None:
-        """Take note that pods are expected on a node, from now on for a while."""
+        """Count a node, or a NodeClaim, by its name as nominated for the nomination window."""
         now = self._clock.now()
-        # Taken out and put in again: so the first one is always the first to end.
+        # Re-insert the name so that the dict stays ordered by expiry.
         self._until.pop(name, None)
         self._until[name] = now + self._window
         while self._until[first := next(iter(self._until))] <= now:
             del self._until[first]
 
     def until(self, *names: str) -> datetime | None:
-        """Say until when pods are expected on a node, by its name or that of its NodeClaim."""
+        """Return until when a node is nominated, by its name or that of its NodeClaim."""
         return max((self._until[each] for each in names if each in self._until), default=None)
 
 
 BINDING_TIME: Final = timedelta(seconds=10)
-"""Within that kube-scheduler has tried every pod again after its node is ready."""
+"""Longest time in which kube-scheduler retries a pod after its node is ready."""
 STARTING_TIME: Final = timedelta(seconds=20)
-"""A pod that does not run by then has reasons of its own."""
+"""Time after the initialization of a node in which its pods still count as starting."""
 _COUNTING_PERIOD: Final = timedelta(seconds=1)
 _BEFORE_RUNNING: Final = ("", "Pending")
 
 OnLost = Callable[[str], None]
-"""Called with the UID of a pod whose NodeClaim is gone: it needs another one."""
+"""Called with the UID of a pending pod whose NodeClaim is gone: it needs another NodeClaim."""
 
 
 class ClaimNominations:
-    """Remembers the pods of a launch for as long as its NodeClaim is there."""
+    """Remembers the pods of a launch for as long as its NodeClaim exists."""
 
     def __init__(self, records: Records, clock: Clock, on_lost: OnLost = lambda _: None) -> None:
         self._records = records
@@ -84,42 +85,42 @@ class ClaimNominations:
         self._on_lost = on_lost
         self._pods: dict[str, tuple[str, ...]] = {}
         self._counted, self._is_busy = datetime.min.replace(tzinfo=UTC), False
-        records.claims.listen(self._hear_claim)
+        records.claims.listen(self._on_claim)
 
     def note(self, claim: str, launch: Launch) -> None:
-        """Take note of the NodeClaim that a launch has become."""
+        """Nominate the pods of a launch to the NodeClaim that was created for it."""
         self._pods[claim] = launch.pods
 
     def add(self, claim: str, pods: tuple[str, ...]) -> None:
-        """Take note of pods that will find room on a NodeClaim made for others."""
+        """Nominate further pods to a NodeClaim that was created for other pods."""
         if claim in self._pods:
-            still = (pod.key for pod in self.pods_of(claim) if not pod.node_name)
-            self._pods[claim] = tuple(dict.fromkeys((*still, *pods)))
+            unbound = (pod.key for pod in self.pods_of(claim) if not pod.node_name)
+            self._pods[claim] = tuple(dict.fromkeys((*unbound, *pods)))
 
     def pods_of(self, claim: str) -> list[Pod]:
-        """Return the pods that a NodeClaim was made for, as they are now."""
+        """Return the pods nominated to a NodeClaim, in their present state."""
         found = (self._records.pods.get(key) for key in self._pods.get(claim, ()))
         return [pod for pod in found if pod is not None]
 
-    def awaits(self, claim: str) -> bool:
-        """Say whether pods are on their way to the node of a NodeClaim."""
+    def has_unbound_pods(self, claim: str) -> bool:
+        """Say whether a nominated pod of a NodeClaim is not bound and may still be."""
         is_due = claim in self._pods and self._is_due(claim)
         return is_due and any(not pod.node_name for pod in self.pods_of(claim))
 
     def is_busy(self) -> bool:
-        """Say whether pods are on their way anywhere or start; the answer may be a second old."""
+        """Say whether any nominated pod is pending or starting; the answer may be a second old."""
         now = self._clock.now()
         if now >= self._counted + _COUNTING_PERIOD:
             self._counted, self._is_busy = now, any(map(self._is_starting, self._pods))
         return self._is_busy
 
     def places(self) -> Mapping[str, str]:
-        """Say by NodeClaim where pods are about to go: those whose node is not there for long."""
+        """Return the NodeClaim of each unbound nominated pod, by the key of the pod."""
         due = [claim for claim in self._pods if self._is_due(claim)]
         return {pod.key: claim for claim in due for pod in self.pods_of(claim) if not pod.node_name}
 
     def settling(self) -> frozenset[str]:
-        """Return the NodeClaims of which others, made together with them, are about to open."""
+        """Return the NodeClaims of decisions of which a node is about to open."""
         kept = (self._records.claims.get(claim) for claim in self._pods)
         return settling([each.record for each in kept if each is not None], self._clock.now())
 
@@ -130,14 +131,14 @@ class ClaimNominations:
     def _is_due(self, claim: str, patience: timedelta = BINDING_TIME) -> bool:
         kept = self._records.claims.get(claim)
         if kept is None or kept.record.meta.is_deleting:
-            # One that was just made is not told of yet.
+            # The watch has not delivered a NodeClaim that was just created.
             return kept is None
-        said = kept.record.conditions.get(INITIALIZED)
-        if said is None or not said.is_true:
+        initialized = kept.record.conditions.get(INITIALIZED)
+        if initialized is None or not initialized.is_true:
             return True
-        return self._clock.now() < said.changed + patience
+        return self._clock.now() < initialized.changed + patience
 
-    def _hear_claim(
+    def _on_claim(
         self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
     ) -> None:
         del before
@@ -151,10 +152,11 @@ class ClaimNominations:
 
 class PodNominator:
     """
-    Tells pods their node, and says when nodes may open.
+    Sets `nominatedNodeName` of pods, and decides when the gate of their nodes opens.
 
-    Nodes that come together open together, as soon as their pods have the names: a pod that is
-    tried before loses its name. Nodes whose pods get no name open last, else pods change places.
+    Nodes of one decision open together, once their pods are nominated: kube-scheduler clears the
+    nomination of a pod that it tries before the node is open. Nodes whose pods are not nominated
+    open last, since their pods could otherwise take room of the nominated ones.
     """
 
     def __init__(
@@ -168,114 +170,115 @@ class PodNominator:
         self._pods_of = pods_of
         self._on_remark = on_remark
         self._on_failure = on_failure
-        self._on_call: Callable[[str], None] = lambda _: None
+        self._on_open: Callable[[str], None] = lambda _: None
         self._decision: tuple[Snapshot, Verdict] | None = None
-        """What was decided last, until its pods are known."""
-        self._told: frozenset[str] = frozenset()
-        """The pods of that decision that get the name of their node."""
+        """The last decision, until `_to_nominate` is computed from it."""
+        self._to_nominate: frozenset[str] = frozenset()
+        """Keys of the pods of the last decision that are to be nominated."""
         self._awaited: dict[str, frozenset[str]] = {}
-        """By NodeClaims whose nodes are not open yet, the keys of pods that are to be told."""
-        self._there: dict[str, str] = {}
-        """Nodes that stand ready, by their NodeClaims, until they are open."""
-        self._called: set[str] = set()
-        self._arrivals, self._progress = asyncio.Event(), asyncio.Event()
+        """Keys of the pods to nominate, by NodeClaim whose node is not open yet."""
+        self._ready: dict[str, str] = {}
+        """Names of ready nodes whose gate is still closed, by NodeClaim."""
+        self._opening: set[str] = set()
+        """NodeClaims whose node may open: the gate is about to be removed."""
+        self._readiness, self._progress = asyncio.Event(), asyncio.Event()
         self._is_allowed = True
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(_AT_ONCE)
 
-    def listen(self, on_call: Callable[[str], None]) -> None:
-        """Call a function with each NodeClaim whose node may open."""
-        self._on_call = on_call
+    def listen(self, on_open: Callable[[str], None]) -> None:
+        """Call a function with the name of each NodeClaim whose node may open."""
+        self._on_open = on_open
 
-    def hear(self, snapshot: Snapshot, verdict: Verdict) -> None:
-        """Hear what was decided; its NodeClaims will be noted."""
+    def on_decision(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        """Keep a decision; `note` is called for each of its NodeClaims."""
         self._decision = snapshot, verdict
 
     def note(self, claim: str, launch: Launch) -> None:
-        """Take note of a NodeClaim that was decided on."""
+        """Take note of a NodeClaim that was created for a launch of the last decision."""
         if self._decision is not None:
-            # Not before the first of them is made: no launch waits for the answer.
-            self._told = pods_to_nominate(*self._decision)
+            # Computed after the first NodeClaim is created, so that no launch waits for it.
+            self._to_nominate = pods_to_nominate(*self._decision)
             self._decision = None
-        if self._told and self._is_allowed:
-            self._awaited[claim] = self._told.intersection(launch.pods)
+        if self._to_nominate and self._is_allowed:
+            self._awaited[claim] = self._to_nominate.intersection(launch.pods)
 
-    def door(self, claim: str) -> GatePolicy:
-        """Say whether a node may open for pods."""
-        if claim in self._called:
+    def gate_policy(self, claim: str) -> GatePolicy:
+        """Return when the gate of a NodeClaim's node is to be removed."""
+        if claim in self._opening:
             return GatePolicy.CALLED
         return GatePolicy.HELD if claim in self._awaited and self._is_allowed else GatePolicy.FREE
 
-    def arrive(self, claim: str, node: str) -> None:
-        """Have the node of a NodeClaim open for its pods, once it is its turn."""
-        if claim in self._awaited and claim not in self._there:
-            self._there[claim] = node
-            self._arrivals.set()
+    def note_ready(self, claim: str, node: str) -> None:
+        """Take note that the node of a NodeClaim is ready; it opens once its pods are nominated."""
+        if claim in self._awaited and claim not in self._ready:
+            self._ready[claim] = node
+            self._readiness.set()
             self._progress.set()
 
     def forget(self, claim: str) -> None:
-        """Forget about a NodeClaim whose node is open, or will not be."""
+        """Drop a NodeClaim whose node is open, or will never be."""
         self._awaited.pop(claim, None)
-        self._there.pop(claim, None)
-        self._called.discard(claim)
+        self._ready.pop(claim, None)
+        self._opening.discard(claim)
         self._progress.set()
 
     async def run(self) -> None:
-        """Tell pods their nodes and open these, until cancelled."""
-        # Some may stand ready already if this was begun before and failed.
-        if self._there.keys() - self._called:
-            self._arrivals.set()
+        """Nominate pods to ready nodes, then open the nodes, until cancelled."""
+        # A run that failed may have left nodes that are ready and closed.
+        if self._ready.keys() - self._opening:
+            self._readiness.set()
         while True:
-            await self._arrivals.wait()
-            self._arrivals.clear()
+            await self._readiness.wait()
+            self._readiness.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(LONGEST_SECONDS):
                     await self._gather()
-            nodes = {claim: self._there[claim] for claim in self._there.keys() - self._called}
-            await self._tell_all(nodes)
-            firm = [claim for claim in nodes if self._awaited.get(claim)]
-            # Pods without a name must find the others in their places.
-            await self._open(firm)
-            await self._open(nodes.keys() - firm)
+            nodes = {claim: self._ready[claim] for claim in self._ready.keys() - self._opening}
+            await self._nominate_all(nodes)
+            nominated = [claim for claim in nodes if self._awaited.get(claim)]
+            # Pods without a nomination must find the nominated pods in their places.
+            await self._open(nominated)
+            await self._open(nodes.keys() - nominated)
 
     async def _gather(self) -> None:
-        """Wait as long as nodes come of which some are there."""
-        while self._there.keys() < self._awaited.keys():
+        """Wait until all sibling nodes are ready; raise TimeoutError if none is for a while."""
+        while self._ready.keys() < self._awaited.keys():
             self._progress.clear()
             async with asyncio.timeout(IDLE_SECONDS):
                 await self._progress.wait()
 
-    async def _tell_all(self, nodes: Mapping[str, str]) -> None:
-        """Tell pods, the last first: the first are tried most, and forget where they cannot go."""
-        told = [
+    async def _nominate_all(self, nodes: Mapping[str, str]) -> None:
+        """Nominate pods, newest first: the oldest are retried most, and may lose a nomination."""
+        pairs = [
             (pod, node)
             for claim, node in nodes.items()
             for pod in without_node(self._pods_of(claim))
             if pod.key in self._awaited.get(claim, ())
         ]
-        told.sort(key=lambda each: each[0].created, reverse=True)
-        await asyncio.gather(*(self._tell_one(pod, node) for pod, node in told))
+        pairs.sort(key=lambda each: each[0].created, reverse=True)
+        await asyncio.gather(*(self._nominate(pod, node) for pod, node in pairs))
 
     async def _open(self, claims: Collection[str]) -> None:
-        """Have nodes opened, and wait for that, but not for ever."""
+        """Have the gates of nodes removed; wait for that, but no longer than two seconds."""
         due = sorted(self._awaited.keys() & claims)
-        self._called.update(due)
+        self._opening.update(due)
         for claim in due:
-            self._on_call(claim)
+            self._on_open(claim)
         with suppress(TimeoutError):
             async with asyncio.timeout(_OPENING_SECONDS):
-                while not self._called.isdisjoint(due):
+                while not self._opening.isdisjoint(due):
                     self._progress.clear()
                     await self._progress.wait()
 
-    async def _tell_one(self, pod: Pod, node: str) -> None:
-        """Tell a pod; one that cannot be told must not keep the nodes of others closed."""
+    async def _nominate(self, pod: Pod, node: str) -> None:
+        """Nominate a pod; a failure is reported and must not keep other nodes closed."""
         with Barrier(partial(self._on_failure, pod.key)):
-            await self._tell(pod, node)
+            await self._patch_pod(pod, node)
 
-    async def _tell(self, pod: Pod, node: str) -> None:
+    async def _patch_pod(self, pod: Pod, node: str) -> None:
         patch = Patch(PatchType.MERGE, {"status": {"nominatedNodeName": node}})
         try:
-            async with self._turns:
+            async with self._slots:
                 await self._objects.patch(
                     POD, pod.name, patch, namespace=pod.namespace, subresource="status"
                 )
@@ -288,7 +291,7 @@ class PodNominator:
                     Remark(message, {"error": error.message, "hint": hint}, is_error=True)
                 )
         except ClusterError:
-            # It is bound or gone, or it is on another node: no harm is done.
+            # The pod is gone or changed meanwhile: kube-scheduler places it without a nomination.
             return
 
 
@@ -297,58 +300,59 @@ _FIELD: Final = "/status/nominatedNodeName"
 
 class NominationWithdrawal:
     """
-    Takes a name back that kube-scheduler did not act on; decisions leave pods alone that have one.
+    Clears a `nominatedNodeName` of ours that the scheduler did not act on.
 
-    kube-scheduler does so by itself. Other schedulers may not know what the name means.
+    Decisions skip nominated pods, so that a stale nomination would leave a pod pending.
+    kube-scheduler clears nominations itself; other schedulers may not know the field.
     """
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._queue = WorkQueue(context.observer)
-        context.records.pods.listen(self._hear_pod)
+        context.records.pods.listen(self._on_pod)
         for pod in context.records.pods.all():
-            self._hear_pod(pod.key, None, pod)
+            self._on_pod(pod.key, None, pod)
 
     async def run(self) -> None:
-        """Take names back, until cancelled."""
+        """Clear stale nominations, until cancelled."""
         await self._queue.run(self.reconcile, on_failure=self._context.on_failure)
 
     async def reconcile(self, key: str) -> float | None:
-        """Look at one pod; return after how long to look again."""
+        """Check the nomination of one pod; return after how long to check again."""
         pod = self._context.records.pods.get(key)
-        if pod is None or not _waits(pod):
+        if pod is None or not _is_nominated(pod):
             return None
-        if not self._is_in_vain(pod.nominated_node):
+        if not self._is_stale(pod.nominated_node):
             return PATIENCE.total_seconds()
-        taken_back = [
+        cleared = [
             {"op": "test", "path": _FIELD, "value": pod.nominated_node},
             {"op": "remove", "path": _FIELD},
         ]
-        patch = Patch(PatchType.JSON, taken_back)
+        patch = Patch(PatchType.JSON, cleared)
         try:
             await self._context.objects.patch(
                 POD, pod.name, patch, namespace=pod.namespace, subresource="status"
             )
         except ClusterError:
-            # Another writer was faster, or it is forbidden; the pod is looked at again.
+            # Another writer was faster, or the patch is forbidden: check again later.
             return PATIENCE.total_seconds()
         return None
 
-    def _is_in_vain(self, name: str) -> bool:
+    def _is_stale(self, name: str) -> bool:
         node = self._context.records.nodes.get(name)
         claims = [] if node is None else self._context.claims_of(node.record)
         if node is not None and not claims:
-            # It is not a node of ours: no pod got its name from here.
+            # The node has no NodeClaim: Karpy nominates no pod to it.
             return False
         is_emptying = any(pod.is_deleting for pod in self._context.records.pods.under(name))
         claim = claims[0].record if claims else None
         return is_in_vain(claim, is_emptying=is_emptying, now=self._context.clock.now())
 
-    def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
-        told = "" if before is None else before.nominated_node
-        if after is not None and _waits(after) and after.nominated_node != told:
+    def _on_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+        previous = "" if before is None else before.nominated_node
+        if after is not None and _is_nominated(after) and after.nominated_node != previous:
             self._queue.add_after(key, PATIENCE.total_seconds())
 
 
-def _waits(pod: Pod) -> bool:
+def _is_nominated(pod: Pod) -> bool:
     return bool(pod.nominated_node) and not pod.node_name and pod.is_active

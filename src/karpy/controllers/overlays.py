@@ -23,18 +23,18 @@ class OverlayController:
     """
     Observe, decide, apply. core.scheduling decides which overlays are applied.
 
-    Decisions apply overlays by themselves; the conditions inform users.
+    Decisions apply overlays without these conditions, which only inform users.
     """
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._queue = WorkQueue(context.observer)
-        context.records.overlays.listen(self._hear_overlay)
-        context.records.pools.listen(self._hear_pool)
+        context.records.overlays.listen(self._on_overlay)
+        context.records.pools.listen(self._on_pool)
         self.wake()
 
     def wake(self) -> None:
-        """Reconcile all overlays soon, since a pool or an overlay has changed."""
+        """Queue the reconciliation of all overlays, since a pool or an overlay has changed."""
         self._queue.add(_KEY)
 
     async def run(self) -> None:
@@ -76,13 +76,13 @@ class OverlayController:
                 trouble = error
         return pools, trouble
 
-    def _hear_overlay(
+    def _on_overlay(
         self, _: str, before: Kept[OverlayRecord] | None, after: Kept[OverlayRecord] | None
     ) -> None:
         if before is None or after is None or _is_new(before.record.meta, after.record.meta):
             self.wake()
 
-    def _hear_pool(
+    def _on_pool(
         self, _: str, before: Kept[PoolRecord] | None, after: Kept[PoolRecord] | None
     ) -> None:
         if before is None or after is None or _is_new(before.record.meta, after.record.meta):

@@ -1,4 +1,4 @@
-"""The controllers `pod.deletioncost` and `pod.deletioncost.queue`: what pods cost to a scale-in."""
+"""The controllers `pod.deletioncost` and `pod.deletioncost.queue`: deletion costs of pods."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -36,36 +36,37 @@ _HINT: Final = (
 
 class PodDeletionCostQueue:
     """
-    Writes the annotation of pods; of several values for one pod the last one counts.
+    Writes the deletion cost annotation of pods; the last value queued for a pod wins.
 
-    A pod that is gone or changes while it is written is left to the next cycle, and so are all
-    pods of a namespace where patching is forbidden.
+    A pod whose patch conflicts is left to the next cycle, and so are all pods of a namespace where
+    patching is forbidden.
     """
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._queue = WorkQueue(context.observer)
         self._wanted: dict[str, PodCost] = {}
-        """By the UID of pods that are not written yet."""
+        """Costs that are not written yet, by the UID of their pod."""
         self._forbidden: set[str] = set()
         """Namespaces whose pods may not be patched."""
         self._has_dropped = False
         """Whether a pod of this cycle was left to the next one."""
-        self._has_told = False
-        """Whether the log says of this cycle that patching is forbidden."""
+        self._has_logged = False
+        """Whether this cycle has logged that patching is forbidden."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether no pod since the last `begin` is still to be written."""
+        """Whether every pod of the last `begin` is written."""
         return not self._wanted and not self._has_dropped
 
     def begin(self, costs: Iterable[PodCost]) -> None:
-        """Write these pods, and none of an earlier cycle that is not among them."""
+        """Queue these costs in place of those of the earlier cycle."""
         self._wanted = {}
-        self._has_dropped = self._has_told = False
+        self._has_dropped = self._has_logged = False
         tried = set[str]()
         for each in costs:
-            # One pod shows whether its namespace is allowed by now; the others wait for a cycle.
+            # One pod shows whether patches are allowed by now; the other pods of the namespace
+            # wait for the next cycle.
             if each.namespace in tried and each.namespace in self._forbidden:
                 self._has_dropped = True
                 continue
@@ -75,11 +76,11 @@ class PodDeletionCostQueue:
         self._forbidden &= tried
 
     async def run(self, workers: int = WORKERS) -> None:
-        """Write pods, until cancelled."""
+        """Write queued costs, until cancelled."""
         await self._queue.run(self.reconcile, workers=workers, on_failure=self._fail)
 
     async def reconcile(self, uid: str) -> None:
-        """Write one pod."""
+        """Write the queued cost of one pod, by UID."""
         wanted = self._wanted.get(uid)
         if wanted is None:
             return
@@ -95,7 +96,7 @@ class PodDeletionCostQueue:
             del self._wanted[uid]
 
     async def _write(self, wanted: PodCost) -> str:
-        """Write a pod unless it has its value; return the outcome, as the metric calls it."""
+        """Patch a pod unless it has its cost; return the value of the metric's `result` label."""
         objects = self._context.objects
         try:
             pod = await objects.get(POD, wanted.name, wanted.namespace)
@@ -104,7 +105,7 @@ class PodDeletionCostQueue:
             value = (pod["metadata"].get("annotations") or {}).get(POD_DELETION_COST)
             if value == wanted.text or not is_managed(value):
                 return "skipped_unchanged"
-            patch = Patch(PatchType.MERGE, _annotated(pod, wanted))
+            patch = Patch(PatchType.MERGE, _annotation_patch(pod, wanted))
             await objects.patch(POD, wanted.name, patch, namespace=wanted.namespace)
         except NotFound:
             return "skipped_notfound"
@@ -118,15 +119,15 @@ class PodDeletionCostQueue:
         return "updated"
 
     async def _forbid(self, namespace: str, error: Forbidden) -> None:
-        """Leave the pods of a namespace to the next cycle; the log has one line for a cycle."""
+        """Leave the pods of a namespace to the next cycle; log this once per cycle."""
         self._has_dropped = True
         if namespace in self._forbidden:
             return
         self._forbidden.add(namespace)
         kept = [each for each in self._wanted.values() if each.namespace != namespace]
         self._wanted = {each.uid: each for each in kept}
-        if not self._has_told:
-            self._has_told = True
+        if not self._has_logged:
+            self._has_logged = True
             fields = {"namespace": namespace, "error": error.message, "rule": _RULE, "hint": _HINT}
             remark = Remark("deletion costs of pods may not be written", fields, is_error=True)
             await self._context.writer.carry_out(Changes(remarks=(remark,)))
@@ -142,7 +143,7 @@ class PodDeletionCostQueue:
 
 
 class PodDeletionCostController:
-    """Observe, decide, apply. What pods cost is decided in core.disruption."""
+    """Observe, decide, apply. core.disruption decides the costs."""
 
     def __init__(
         self,
@@ -159,7 +160,7 @@ class PodDeletionCostController:
         self._gauges = gauges
         self._work_queue = WorkQueue(context.observer)
         self._last: tuple[object, datetime, DeletionCosts] | None = None
-        """What was decided last: at which version, and when."""
+        """Version of the cluster, time and result of the last decision."""
 
     async def run(self) -> None:
         """Decide once a minute, until cancelled."""
@@ -167,7 +168,7 @@ class PodDeletionCostController:
         await self._work_queue.run(self.reconcile, on_failure=self._context.on_failure)
 
     async def reconcile(self, key: str = _KEY) -> float:
-        """Have pods written whose cost is another by now; return after how long to look again."""
+        """Queue the costs that have changed; return after how long to reconcile again."""
         del key
         if not self._state.is_synced:
             return UNTIL_SYNCED.total_seconds()
@@ -184,11 +185,11 @@ class PodDeletionCostController:
         await self._context.writer.carry_out(Changes(remarks=tuple(_remarks(costs))))
         return PERIOD.total_seconds()
 
-    # Differs: deletion costs that one cycle leaves, those of nodes beyond the first 50 and of pods
-    # that changed while they were written: Karpenter waits for a change in the cluster; Karpy goes
-    # on a minute later.
+    # Differs: deletion costs that a cycle does not write (of nodes beyond the first 50, and of pods
+    # that change during the write): Karpenter waits for a change in the cluster; Karpy writes them
+    # a minute later.
     def _is_settled(self, version: object, now: datetime) -> bool:
-        """Say whether the same would be decided again, and nothing of it is left to do."""
+        """Say whether a new decision would be the same, and all costs of the last are written."""
         if self._last is None:
             return False
         known, since, costs = self._last
@@ -203,8 +204,8 @@ class PodDeletionCostController:
             self._gauges.replace(_PENDING, series)
 
 
-def _annotated(pod: JsonObject, wanted: PodCost) -> JsonObject:
-    """Return a patch of the annotation that holds for this version of a pod alone."""
+def _annotation_patch(pod: JsonObject, wanted: PodCost) -> JsonObject:
+    """Return a patch of the annotation that conflicts if the pod has changed."""
     version = pod["metadata"]["resourceVersion"]
     annotations = {POD_DELETION_COST: wanted.text}
     return {"metadata": {"resourceVersion": version, "annotations": annotations}}

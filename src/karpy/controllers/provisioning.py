@@ -1,4 +1,4 @@
-"""Pending pods become NodeClaims: what asks for a decision, the batch, and the decision."""
+"""The controller `provisioner`: triggers, the batch, and the decision that creates NodeClaims."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -41,36 +41,36 @@ _DECISION: Final = "decision"
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
 AGAIN: Final = timedelta(seconds=10)
-"""A pod that still waits after that asks again."""
+"""Interval at which pods that are still pending trigger another decision."""
 
 OnPod = Callable[[Pod], None]
-"""Called with a pod that asks for the first time."""
+"""Called with a pod that triggers a decision for the first time."""
 
 
 class Audience(Protocol):
-    """Takes in decisions and what becomes of them."""
+    """Receives decisions about pods, and their outcome."""
 
     def deciding(self, snapshot: Snapshot) -> None:
-        """Hear what is about to be decided on."""
+        """Take in the snapshot of a decision that is about to be made."""
 
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
-        """Hear what was decided, on what, and how long that took."""
+        """Take in a decision, its snapshot, and how long it took."""
 
     async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
-        """Say for which pods of a snapshot, about to be decided on, nothing may be launched."""
+        """Return the launches in vain, for whose pods the next decision may launch nothing."""
 
     def nominated(self, nomination: Nomination, claim: str) -> None:
-        """Hear of a node, there or in flight, that pods are expected on, and of its NodeClaim."""
+        """Take in a nomination, and the NodeClaim of its node, empty if it has none."""
 
     def launched(self, claim: str, launch: Launch) -> None:
-        """Hear of the NodeClaim that a launch has become."""
+        """Take in the NodeClaim that was created for a launch."""
 
     def failed(self, launch: Launch, error: KarpyError) -> None:
-        """Hear of a launch whose NodeClaim could not be made; its pods ask again."""
+        """Take in a launch whose NodeClaim could not be created; its pods trigger again."""
 
 
 class Guard(Struct, frozen=True):
-    """What ends decisions in time, and takes in those that fail."""
+    """The time limit of decisions, and the receivers of their failures and measurements."""
 
     timeout: timedelta = Options().decision_timeout
     on_failure: OnFailure = lambda *_: None
@@ -81,7 +81,7 @@ UNGUARDED: Final = Guard()
 
 
 class Batcher:
-    """Collects triggers until none comes for the idle time, or the longest time is over."""
+    """Collects triggers until none arrives for the idle time, or the longest time is over."""
 
     def __init__(self, *, idle_seconds: float = 1.0, longest_seconds: float = 10.0) -> None:
         self._idle = idle_seconds
@@ -89,19 +89,19 @@ class Batcher:
         self._triggers: set[str] = set()
         self._news = asyncio.Event()
 
-    def trigger(self, who: str) -> None:
-        """Ask for a decision; asking again within the same window does not prolong it."""
-        if who not in self._triggers:
-            self._triggers.add(who)
+    def trigger(self, uid: str) -> None:
+        """Ask for a decision by the UID of an object; a repeated UID extends no batch."""
+        if uid not in self._triggers:
+            self._triggers.add(uid)
             self._news.set()
 
-    def prolong(self, who: str) -> None:
-        """Extend an open batch by a pod that is decided with it; do not open one."""
+    def prolong(self, uid: str) -> None:
+        """Extend an open batch by a pod that is decided with it; open no batch."""
         if self._triggers:
-            self.trigger(who)
+            self.trigger(uid)
 
     async def wait(self) -> frozenset[str]:
-        """Wait for a first trigger and for those that follow it; return them all."""
+        """Wait for a first trigger and the ones that follow it; return the UIDs of the batch."""
         if not self._triggers:
             self._news.clear()
             await self._news.wait()
@@ -123,7 +123,7 @@ class Batcher:
 
 
 class ProvisioningController:
-    """Observe, decide, apply. What to launch is decided in core.scheduling."""
+    """Observe, decide, apply. core.scheduling decides what to launch."""
 
     def __init__(
         self,
@@ -142,12 +142,12 @@ class ProvisioningController:
         self._guard = guard
 
     async def run(self) -> None:
-        """Decide for every batch, until cancelled; one that fails is decided about again."""
+        """Decide about every batch, until cancelled; repeat a decision that fails."""
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         while True:
             await self._batcher.wait()
-            # Differs: a batch of pods that ends before the state of the cluster is known: Karpenter
-            # drops it, and the pods are seen again ten seconds later; Karpy waits and decides as
+            # Differs: a batch of pods that ends before the cluster state is synced: Karpenter drops
+            # the batch, and its pods trigger again ten seconds later; Karpy keeps it and decides as
             # soon as the last NodeClaim has its machine.
             await self._cluster.wait_until_synced()
             with Barrier(self._fail):
@@ -158,7 +158,7 @@ class ProvisioningController:
             self._batcher.trigger(_DECISION)
 
     async def reconcile(self) -> Verdict | None:
-        """Decide once; None if the cluster is not known well enough."""
+        """Decide once; return None if the cluster state is not synced."""
         if not self._cluster.is_synced:
             return None
         self._guard.observer.take(_DECISION)
@@ -181,32 +181,32 @@ class ProvisioningController:
         with self._barrier("verdict"):
             audience.decided(snapshot, verdict, self._clock.now() - began)
         pods = {pod.key: pod for pod in _undecided(snapshot)}
-        self._tell(snapshot, verdict, pods)
+        self._announce(snapshot, verdict, pods)
         await asyncio.gather(*(self._launch(launch, pods) for launch in verdict.launches))
         return verdict
 
-    def _tell(self, snapshot: Snapshot, verdict: Verdict, pods: dict[str, Pod]) -> None:
+    def _announce(self, snapshot: Snapshot, verdict: Verdict, pods: dict[str, Pod]) -> None:
         claims = {node.name: node.claim for node in snapshot.nodes}
         for nomination in verdict.nominations:
             if is_awaited(nomination, pods):
                 claim = claims.get(nomination.node, "")
                 with self._barrier(nomination.node):
                     self._audience.nominated(nomination, claim)
-                    self._tell_all(nomination_notices(nomination, claim, pods))
+                    self._publish(nomination_notices(nomination, claim, pods))
         with self._barrier("refusals"):
-            self._tell_all(chain(refusal_notices(verdict, pods), pool_notices(verdict)))
+            self._publish(chain(refusal_notices(verdict, pods), pool_notices(verdict)))
 
-    def _tell_all(self, notices: Iterable[Notice]) -> None:
+    def _publish(self, notices: Iterable[Notice]) -> None:
         for notice in notices:
             self._notices.tell(notice)
 
     async def _launch(self, launch: Launch, pods: dict[str, Pod]) -> None:
-        # The others must not suffer for one that fails; its pods ask again.
+        # A launch that fails must not end the other launches; its pods trigger again.
         with Barrier(partial(self._fail_launch, launch)):
             claim = await self._cluster.apply(launch)
             with self._barrier(claim):
                 self._audience.launched(claim, launch)
-                self._tell_all(launch_notices(launch.pods, claim, pods))
+                self._publish(launch_notices(launch.pods, claim, pods))
 
     def _fail_launch(self, launch: Launch, error: KarpyError) -> None:
         if isinstance(error, Bug):
@@ -220,61 +220,61 @@ class ProvisioningController:
         self._guard.on_failure(_DECISION, error)
 
     def _barrier(self, what: str) -> Barrier:
-        """Keep the error of a listener away from what was decided."""
+        """Stop the error of a listener, so that the decision is still carried out."""
         return Barrier(partial(self._guard.on_failure, what))
 
 
 def _undecided(snapshot: Snapshot) -> Iterator[Pod]:
-    """Return the pods that a verdict may name: those without a node, and those that lose theirs."""
-    leaving = {node.name for node in snapshot.nodes if node.is_deleting}
-    return (pod for pod in snapshot.pods if not pod.node_name or pod.node_name in leaving)
+    """Return the pods that a verdict may name: unbound pods, and pods of deleting nodes."""
+    deleting = {node.name for node in snapshot.nodes if node.is_deleting}
+    return (pod for pod in snapshot.pods if not pod.node_name or pod.node_name in deleting)
 
 
 class Triggers:
-    """Asks for decisions, at once when something new waits, and again for as long as it does."""
+    """Triggers decisions for pending pods and disrupted nodes, at once and every ten seconds."""
 
     def __init__(
-        self, records: Records, batcher: Batcher, *, on_pod: OnPod = lambda _: None
+        self, records: Records, batcher: Batcher, *, on_new_pod: OnPod = lambda _: None
     ) -> None:
         self._batcher = batcher
-        self._on_pod = on_pod
+        self._on_new_pod = on_new_pod
         self._waiting: dict[str, str] = {}
-        """UIDs of pods by key, and of nodes by name: only pods have a slash."""
-        records.pods.listen(self._hear_pod)
-        records.nodes.listen(self._hear_node)
+        """UIDs of pods by key, and of nodes by name: only keys of pods have a slash."""
+        records.pods.listen(self._on_pod)
+        records.nodes.listen(self._on_node)
         for pod in records.pods.all():
-            self._hear_pod(pod.key, None, pod)
+            self._on_pod(pod.key, None, pod)
         for kept in records.nodes.all():
-            self._hear_node(kept.record.name, None, kept)
+            self._on_node(kept.record.name, None, kept)
 
     async def run(self) -> None:
-        """Ask again for all that still wait, until cancelled."""
+        """Trigger again for all that still wait, until cancelled."""
         while True:
             await asyncio.sleep(AGAIN.total_seconds())
             for uid in self._waiting.values():
                 self._batcher.trigger(uid)
 
-    def _again(self) -> None:
-        """Decide again about pods that wait; within one window, one of them asks for all."""
+    def _trigger_waiting(self) -> None:
+        """Trigger a decision if anything waits; one UID suffices for the whole batch."""
         uid = next(iter(self._waiting.values()), None)
         if uid is not None:
             self._batcher.trigger(uid)
 
-    def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+    def _on_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         if after is None or not after.is_provisionable:
             self._waiting.pop(key, None)
             if after is not None and after.node_name and before and not before.node_name:
-                # The pod that was to have this place needs another one now.
-                self._again()
+                # A pending pod may have been nominated to the room that this pod has taken.
+                self._trigger_waiting()
             if after is not None and after.is_untried:
-                # It joins the batch: a decision should see all pods that come.
+                # Pods that kube-scheduler has not tried yet extend an open batch.
                 self._batcher.prolong(after.uid)
             return
         if self._waiting.get(key) != after.uid:
-            self._on_pod(after)
+            self._on_new_pod(after)
         self._ask(key, after.uid)
 
-    def _hear_node(
+    def _on_node(
         self, key: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
     ) -> None:
         del before

@@ -1,4 +1,4 @@
-"""Work of controllers: a queue with one worker per key and backoff, and periodic rounds."""
+"""Work of controllers: a queue with one worker per key and with backoff, and periodic work."""
 
 import asyncio
 from collections import deque
@@ -21,22 +21,22 @@ OnFailure = Callable[[str, KarpyError], None]
 
 
 class Unobserved:
-    """The port Observer for work that is not measured."""
+    """The port Observer for work that is not measured: ignores every call."""
 
     def employ(self, workers: int) -> None:
-        """Hear nothing."""
+        """Ignore the number of workers."""
 
     def add(self, key: str) -> None:
-        """Hear nothing."""
+        """Ignore a key that is queued."""
 
     def take(self, key: str) -> None:
-        """Hear nothing."""
+        """Ignore a key that is taken."""
 
     def finish(self, key: str, result: ReconcileResult) -> None:
-        """Hear nothing."""
+        """Ignore the result of a key."""
 
     def put_off(self, key: str) -> None:
-        """Hear nothing."""
+        """Ignore a key that is delayed."""
 
 
 UNOBSERVED: Final = Unobserved()
@@ -44,7 +44,7 @@ UNOBSERVED: Final = Unobserved()
 
 class WorkQueue:
     """
-    Keys to be worked on.
+    Keys of objects to reconcile.
 
     A key that is added many times before its turn is reconciled once. A key that is added while it
     is reconciled is reconciled again afterwards, never by two workers at once. A key that failed,
@@ -73,7 +73,7 @@ class WorkQueue:
         self._is_closed = False
 
     def __len__(self) -> int:
-        """Count the keys that wait, those for later left out."""
+        """Count the keys that wait for a worker; delayed keys do not count."""
         return len(self._waiting)
 
     def add(self, key: str) -> None:
@@ -90,7 +90,7 @@ class WorkQueue:
             self._news.set()
 
     def add_after(self, key: str, seconds: float) -> None:
-        """Queue a key after a while; the earliest of several times counts."""
+        """Queue a key after a delay; the earliest of several times counts."""
         if self._is_closed:
             return
         if seconds <= 0:
@@ -108,7 +108,7 @@ class WorkQueue:
         self._observer.put_off(key)
 
     def retry(self, key: str) -> None:
-        """Queue a key that failed again, later each time."""
+        """Queue a key that failed, after a longer delay each time."""
         backoff = self._backoffs.get(key)
         if backoff is None:
             backoff = self._backoffs[key] = Backoff(self._first_pause, self._longest_pause)
@@ -119,7 +119,7 @@ class WorkQueue:
         self._backoffs.pop(key, None)
 
     async def take(self) -> str | None:
-        """Wait for a key and take it, until `done`; None once the queue is closed and empty."""
+        """Wait for a key and hold it until `done`; return None once closed and empty."""
         while not self._waiting:
             if self._is_closed:
                 return None
@@ -131,7 +131,7 @@ class WorkQueue:
         return key
 
     def done(self, key: str) -> None:
-        """Return a key; if it was added meanwhile, it is queued again."""
+        """Release a key; queue it again if it was added meanwhile."""
         self._busy.discard(key)
         if key in self._again:
             self._again.remove(key)
@@ -149,9 +149,9 @@ class WorkQueue:
     async def run(
         self, work: Work, *, workers: int = 1, on_failure: OnFailure = lambda *_: None
     ) -> None:
-        """Work on keys, several at a time, until the queue is closed and empty."""
+        """Reconcile keys, several at a time, until the queue is closed and empty."""
         self._observer.employ(workers)
-        # A task for each key: thousands of idle workers would all wake up at every change.
+        # One task per key: thousands of idle workers would all wake up at every change.
         free = asyncio.Semaphore(workers)
         async with asyncio.TaskGroup() as group:
             while True:
@@ -202,7 +202,7 @@ async def every(
     often: tuple[int, timedelta] = (0, timedelta()),
     observer: Observer = UNOBSERVED,
 ) -> None:
-    """Do some work now and then, until cancelled; `often` is for the first rounds that succeed."""
+    """Repeat work every `period`, until cancelled; `often` is a number of first, shorter rounds."""
     count, short = often
     observer.employ(1)
     while True:
@@ -219,6 +219,6 @@ async def every(
         await asyncio.sleep((short if count > 0 else period).total_seconds())
 
 
-def quiet(on_failure: OnFailure, key: str) -> Barrier:
-    """Return what keeps a failure with one object from the others."""
+def barrier_of(on_failure: OnFailure, key: str) -> Barrier:
+    """Return a barrier that reports the failure of one object, by its key."""
     return Barrier(partial(on_failure, key))

@@ -1,4 +1,4 @@
-"""Reboot nodes whose claim asks for it: drain the node, ask the cloud, await its return."""
+"""The controller `nodeclaim.reboot`: drain a node, reboot its machine, await the node."""
 
 from datetime import datetime
 from typing import Final
@@ -37,10 +37,10 @@ class RebootController:
         self._queue = WorkQueue(context.observer, longest_pause=_LONGEST_PAUSE)
         self._asked: dict[str, datetime] = {}
         """When the cloud was first asked to reboot the machine of a claim, by UID."""
-        context.records.claims.listen(self._hear_claim)
-        context.records.nodes.listen(self._hear_node)
+        context.records.claims.listen(self._on_claim)
+        context.records.nodes.listen(self._on_node)
         for kept in context.records.claims.all():
-            self._hear_claim(kept.record.name, None, kept)
+            self._on_claim(kept.record.name, None, kept)
 
     async def run(self, workers: int = WORKERS) -> None:
         """Reboot nodes, until cancelled."""
@@ -67,7 +67,7 @@ class RebootController:
         return seconds(changes.requeue_after)
 
     async def _ask(self, claim: ClaimRecord, node: NodeRecord | None, operation: str) -> Changes:
-        """Ask the cloud for a reboot; asking again for the same one does no harm."""
+        """Call the cloud for a reboot; a repeated call for the same operation has no effect."""
         self._asked.setdefault(claim.meta.uid, self._context.clock.now())
         try:
             await self._context.cloud.reboot(claim.provider_id, operation)
@@ -83,7 +83,7 @@ class RebootController:
         page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
         return tuple(bound_pod(each) for each in page.items)
 
-    def _hear_claim(
+    def _on_claim(
         self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
     ) -> None:
         if after is not None and is_rebooting(after.record):
@@ -91,7 +91,7 @@ class RebootController:
         elif before is not None:
             self._asked.pop(before.record.meta.uid, None)
 
-    def _hear_node(
+    def _on_node(
         self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
     ) -> None:
         kept = after or before

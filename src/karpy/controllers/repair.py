@@ -1,7 +1,7 @@
 """
-Nodes that are broken by the cloud's own rules are given up at once.
+The controller `node.health`: delete the NodeClaims of unhealthy nodes at once.
 
-This is Karpenter's way before v1.15, which `--legacy-node-repair` asks for.
+`--legacy-node-repair` asks for this repair, which Karpenter had before v1.15.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ WORKERS: Final = 10
 
 
 class RepairController:
-    """Observe, decide, apply. What is broken is decided in core.lifecycle."""
+    """Observe, decide, apply. core.lifecycle decides which nodes are unhealthy."""
 
     def __init__(
         self,
@@ -35,17 +35,17 @@ class RepairController:
         self._on_verdict = on_verdict
         self._policies = policies
         self._queue = WorkQueue(context.observer)
-        context.records.nodes.listen(self._hear_node)
-        context.records.claims.listen(self._hear_claim)
+        context.records.nodes.listen(self._on_node)
+        context.records.claims.listen(self._on_claim)
         for kept in context.records.nodes.all():
             self._queue.add(kept.record.name)
 
     async def run(self, workers: int = WORKERS) -> None:
-        """Give up broken nodes, until cancelled."""
+        """Delete the NodeClaims of unhealthy nodes, until cancelled."""
         await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
-        """Look at one node; return after how long to look again."""
+        """Reconcile one node; return after how long to reconcile again."""
         node = self._context.records.nodes.get(name)
         if node is None or find_unhealthy_condition(node.record, self._policies) is None:
             return None
@@ -84,16 +84,16 @@ class RepairController:
             if not claim.pool or each.meta.labels.get(NODE_POOL) == claim.pool
         ]
 
-    def _hear_node(
+    def _on_node(
         self, key: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
     ) -> None:
-        # Kubelets write every few seconds, and mostly nothing new.
+        # Kubelets write a node every few seconds, mostly without changed conditions.
         if after is not None and (
             before is None or before.record.conditions != after.record.conditions
         ):
             self._queue.add(key)
 
-    def _hear_claim(
+    def _on_claim(
         self, _: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
     ) -> None:
         if after is None or (before and before.record.provider_id == after.record.provider_id):

@@ -1,4 +1,4 @@
-"""NodePools of a fixed size get the nodes they lack, and give up those they have too many of."""
+"""The controller `static`: keep NodePools with `spec.replicas` at that many NodeClaims."""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable
@@ -28,32 +28,32 @@ from karpy.ports.cluster import Cluster
 from karpy.ports.records import Kept
 
 WORKERS: Final = 10
-_TELLING_TIME: Final = timedelta(seconds=10)
-"""Within that a watch tells of a claim that was made, if it is still there."""
+_DELIVERY_TIME: Final = timedelta(seconds=10)
+"""Longest time in which a watch delivers a claim that was created."""
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
 _DELETED: Final = Changes(deletes_claim=True)
 
 OnVerdict = Callable[[PoolQuestion, PoolVerdict], None]
-"""Called with what was decided about the size of a NodePool, and on what."""
+"""Called with each decision about the size of a NodePool, and its question."""
 Disrupting = Callable[[], Collection[str]]
-"""Names the claims that are being replaced."""
+"""Returns the names of the claims of commands that are being carried out."""
 
 
 class _Memory(Struct):
-    """What is known of a pool before a watch shows it."""
+    """Our writes of a pool's claims that no watch has delivered yet, and its backoff."""
 
     made: dict[str, datetime] = field(default_factory=dict)
-    """When claims were made that no watch has shown yet."""
+    """Creation times of claims that no watch has delivered yet, by name."""
     deleted: set[str] = field(default_factory=set)
-    """Claims that were deleted, before a watch has shown it."""
+    """Claims whose deletion no watch has delivered yet."""
     backoff: Backoff = field(default_factory=lambda: Backoff(_FIRST_PAUSE, _LONGEST_PAUSE))
     not_before: datetime | None = None
-    """When to make claims again, after some that got no machine."""
+    """When to create claims again, after claims that got no machine."""
 
 
 class StaticCapacityController:
-    """Observe, decide, apply. How many nodes come and which go is decided in core.staticpools."""
+    """Observe, decide, apply. core.staticpools decides how many claims to create or delete."""
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class StaticCapacityController:
         self._queue = WorkQueue(context.observer)
         self._memories: dict[str, _Memory] = {}
         self._listeners: list[OnVerdict] = []
-        context.records.pools.listen(self._hear_pool)
-        context.records.claims.listen(self._hear_claim)
+        context.records.pools.listen(self._on_pool)
+        context.records.claims.listen(self._on_claim)
         for kept in context.records.pools.all():
             self._queue.add(kept.record.name)
 
@@ -86,7 +86,7 @@ class StaticCapacityController:
         await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
-        """Bring one pool to its size; return after how long to look again."""
+        """Bring one pool to its size; return after how long to reconcile again."""
         if self._find(name) is None:
             self._memories.pop(name, None)
             return None
@@ -96,7 +96,7 @@ class StaticCapacityController:
         return min((each for each in pauses if each is not None), default=None)
 
     def _find(self, name: str) -> Kept[PoolRecord] | None:
-        """Return a pool of ours that has a fixed size, as it is now."""
+        """Return a static pool of ours in its present state, or None."""
         kept = self._context.records.pools.get(name)
         if kept is None or kept.record.replicas is None or not self._is_our_pool(kept.record):
             return None
@@ -113,18 +113,18 @@ class StaticCapacityController:
         heads = self._count(kept.record, memory)
         heads = replace(heads, active=heads.active + len(memory.made))
         template = None
-        # A pool that is not ready may be one that cannot be understood.
+        # The template of a pool that is not ready may be invalid.
         if shortage(kept.record, heads) and kept.record.conditions.is_true(READY):
             template = read(read_pool, NODE_POOL, kept.obj)
         question = FillUpQuestion(now, kept.record, heads, template, self._is_listed())
         pause, verdict = await self._decide(question)
         if verdict.launch is not None:
-            making = [self._create(verdict.launch, memory) for _ in range(verdict.creates)]
-            await _all_done(making)
+            creating = [self._create(verdict.launch, memory) for _ in range(verdict.creates)]
+            await _all_done(creating)
         return pause
 
     async def _thin_out(self, name: str, memory: _Memory) -> float | None:
-        """Delete what is too much; what is not told of yet has its turn when it is."""
+        """Delete surplus claims, among those that a watch has delivered."""
         kept = self._find(name)
         if kept is None:
             return None
@@ -142,7 +142,7 @@ class StaticCapacityController:
         return pause
 
     async def _decide(self, question: PoolQuestion) -> tuple[float | None, PoolVerdict]:
-        """Decide, and say what was; return after how long to look again, too."""
+        """Decide, and pass the verdict to listeners; return also when to reconcile again."""
         adjustment = await decide_aside(lambda: adjust(question))
         verdict = verdict_of_adjustment(question, adjustment)
         for listener in self._listeners:
@@ -151,10 +151,10 @@ class StaticCapacityController:
         return seconds(adjustment.requeue_after), verdict
 
     def _nodes(self, pool: PoolRecord, snapshot: Snapshot, memory: _Memory) -> tuple[Node, ...]:
-        """Return the nodes of a pool; those in a command count as deleting."""
-        going = self._going(memory)
+        """Return the nodes of a pool; nodes of commands count as deleting."""
+        deleting = self._deleting(memory)
         return tuple(
-            replace(each, is_deleting=True) if each.claim in going else each
+            replace(each, is_deleting=True) if each.claim in deleting else each
             for each in snapshot.nodes
             if each.claim_record is not None
             and each.claim_record.pool == pool.name
@@ -162,9 +162,9 @@ class StaticCapacityController:
         )
 
     def _count(self, pool: PoolRecord, memory: _Memory) -> Headcount:
-        return count_claims(pool.name, self._claims_of(pool), self._going(memory))
+        return count_claims(pool.name, self._claims_of(pool), self._deleting(memory))
 
-    def _going(self, memory: _Memory) -> set[str]:
+    def _deleting(self, memory: _Memory) -> set[str]:
         return {*self._disrupting(), *memory.deleted}
 
     def _claims_of(self, pool: PoolRecord) -> list[ClaimRecord]:
@@ -178,7 +178,7 @@ class StaticCapacityController:
         try:
             name = await self._cluster.apply(launch)
         except ClusterError as error:
-            # The others must not suffer for it; it is tried again in a moment.
+            # Returned, not raised: the other claims of the pool are created all the same.
             return error
         if self._context.records.claims.get(name) is None:
             memory.made[name] = self._context.clock.now()
@@ -200,29 +200,29 @@ class StaticCapacityController:
         return None
 
     async def _settle(self, memory: _Memory) -> None:
-        """Forget claims that were made and have gone before any watch could tell."""
-        since = self._context.clock.now() - _TELLING_TIME
+        """Drop created claims that are gone before any watch has delivered them."""
+        since = self._context.clock.now() - _DELIVERY_TIME
         for name in [each for each, made in memory.made.items() if made <= since]:
             try:
                 await self._context.objects.get(NODE_CLAIM, name)
             except NotFound:
                 memory.made.pop(name, None)
 
-    def _hear_pool(
+    def _on_pool(
         self, key: str, before: Kept[PoolRecord] | None, after: Kept[PoolRecord] | None
     ) -> None:
         if before is None or after is None or _size(before.record) != _size(after.record):
             self._queue.add(key)
 
-    def _hear_claim(
+    def _on_claim(
         self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
     ) -> None:
-        told = after or before
-        memory = None if told is None else self._memories.get(told.record.pool)
-        if told is None or memory is None:
+        latest = after or before
+        memory = None if latest is None else self._memories.get(latest.record.pool)
+        if latest is None or memory is None:
             return
         memory.made.pop(key, None)
-        is_launched = bool(told.record.provider_id)
+        is_launched = bool(latest.record.provider_id)
         if _is_staying(after):
             if is_launched:
                 memory.backoff.reset()
@@ -231,17 +231,17 @@ class StaticCapacityController:
                 self._pause(memory)
             memory.deleted.discard(key)
         if before is None or after is None or _is_staying(before) != _is_staying(after):
-            self._queue.add(told.record.pool)
+            self._queue.add(latest.record.pool)
 
     def _pause(self, memory: _Memory) -> None:
-        """Wait before the next claims are made; those that fail together count as one."""
+        """Pause before the next claims are created; claims that fail together count once."""
         now = self._context.clock.now()
         if memory.not_before is None or memory.not_before <= now:
             memory.not_before = now + timedelta(seconds=memory.backoff.next_pause())
 
 
 async def _all_done(calls: Iterable[Coroutine[Any, Any, ClusterError | None]]) -> None:
-    """Wait for all; raise the first failure, if there is any."""
+    """Wait for all calls; raise the first error, if there is any."""
     failures = [each for each in await asyncio.gather(*calls) if each is not None]
     if failures:
         raise failures[0]
@@ -252,6 +252,6 @@ def _is_staying(kept: Kept[ClaimRecord] | None) -> bool:
 
 
 def _size(pool: PoolRecord) -> tuple[object, ...]:
-    """Return what the size of a pool depends on."""
+    """Return the values that the size of a pool depends on."""
     is_deleting = pool.meta.is_deleting
     return pool.replicas, pool.limits, pool.conditions.is_true(READY), is_deleting

@@ -1,4 +1,4 @@
-"""Write what an outcome asks for: differences, statuses, deletions, notices."""
+"""Write the changes of a reconcile: patches, statuses, deletions, then events and counts."""
 
 import asyncio
 from typing import Protocol
@@ -21,8 +21,8 @@ async def write_status(
     """
     Write a patch of a status; None writes nothing.
 
-    Return False after a conflict: the object must be reconciled again. An object that is gone needs
-    no status.
+    Return False after a conflict: the object must be reconciled again. For an object that is gone,
+    return True.
     """
     if status is None:
         return True
@@ -36,7 +36,7 @@ async def write_status(
     return True
 
 
-class Telling(Protocol):
+class Telemetry(Protocol):
     """Reports what happened to metrics and logs."""
 
     def count(self, count: Count) -> None:
@@ -46,18 +46,18 @@ class Telling(Protocol):
         """Write a line to the log."""
 
 
-class Memory(Protocol):
-    """What is known of objects, and learns of a write before any watch tells."""
+class Cache(Protocol):
+    """The cache of watched objects, which takes in our own writes before a watch delivers them."""
 
     def is_current(self, kind: Kind, meta: Identity) -> bool:
-        """Say whether nothing newer is known of an object."""
+        """Say whether an object is the newest version that the cache has."""
 
     def note_written(self, kind: Kind, obj: JsonObject) -> None:
-        """Take note of what an object has become by a write of ours."""
+        """Take in an object as a write of ours has returned it."""
 
 
-class Oblivion:
-    """Knows nothing, and takes whatever it is shown for the newest."""
+class NoCache:
+    """A cache without objects, for which every version is current."""
 
     def is_current(self, kind: Kind, meta: Identity) -> bool:
         """Say yes."""
@@ -65,34 +65,34 @@ class Oblivion:
         return True
 
     def note_written(self, kind: Kind, obj: JsonObject) -> None:
-        """Forget it."""
+        """Ignore the object."""
 
 
 class Writer:
     """
-    Makes objects what an outcome says they should be.
+    Carries out the changes that a reconcile results in.
 
-    Another writer may have been faster (Conflict): then nothing is written, and the next look
-    sees what they did. What is gone already needs nothing, but nothing is said of it on a claim,
-    either. All else is raised.
+    After a conflict nothing more is written, and the next reconcile sees the write of the other
+    writer. An object that is gone needs no write, but a claim is not written after a node that is
+    gone. All other errors are raised.
 
-    Several controllers look after one object. They write one after the other, and the late one
-    notices before asking the API server: a refused write costs as much as a good one.
+    Several controllers write the same object, one after the other. A write with an outdated version
+    is dropped before it reaches the API server, where a refused write costs as much as a good one.
     """
 
     def __init__(
         self,
         objects: Objects,
         notices: Notices,
-        telling: Telling,
-        memory: Memory | None = None,
+        telemetry: Telemetry,
+        cache: Cache | None = None,
     ) -> None:
         self._objects = objects
         self._notices = notices
-        self._telling = telling
-        self._memory = memory or Oblivion()
-        self._turns: WeakValueDictionary[tuple[Kind, str], asyncio.Lock] = WeakValueDictionary()
-        """Writers and those that wait hold on to their lock; nothing else does."""
+        self._telemetry = telemetry
+        self._cache = cache or NoCache()
+        self._locks: WeakValueDictionary[tuple[Kind, str], asyncio.Lock] = WeakValueDictionary()
+        """Locks of objects that are being written, kept alive by the tasks that use them."""
 
     async def carry_out(
         self,
@@ -103,10 +103,10 @@ class Writer:
         pool: Kept[PoolRecord] | None = None,
     ) -> bool:
         """
-        Write, delete, then tell; say whether everything was written.
+        Write, delete, then report; say whether everything was written.
 
-        The Node comes first, and nothing after what could not be written: a claim that says its
-        node is registered must not be believed before the node is.
+        The Node comes first, and the first failed write ends the rest: a claim must not say that
+        its node is registered before the node is written.
         """
         if outcome.node is not None and node is not None:
             writes = node_writes(node.record, outcome.node, node.obj)
@@ -126,14 +126,14 @@ class Writer:
     async def _end(
         self, outcome: Changes, claim: Kept[ClaimRecord] | None, node: Kept[NodeRecord] | None
     ) -> bool:
-        """Delete what is to be deleted, and tell."""
+        """Delete what is to be deleted, then report."""
         is_deleted = True
         if outcome.deletes_claim and claim is not None:
             is_deleted = await self._delete(NODE_CLAIM, claim.record.meta)
         if outcome.deletes_node and node is not None:
             is_deleted = await self._delete(NODE, node.record.meta) and is_deleted
         if is_deleted:
-            self._tell(outcome)
+            self._report(outcome)
         return is_deleted
 
     async def _write(
@@ -141,11 +141,11 @@ class Writer:
     ) -> bool:
         if writes.main is None and writes.status is None:
             return True
-        async with self._turn(kind, meta.name):
-            if not self._memory.is_current(kind, meta):
+        async with self._lock(kind, meta.name):
+            if not self._cache.is_current(kind, meta):
                 return False
             try:
-                self._memory.note_written(kind, await self._patch(kind, meta, writes))
+                self._cache.note_written(kind, await self._patch(kind, meta, writes))
             except Conflict:
                 return False
             except NotFound:
@@ -164,40 +164,40 @@ class Writer:
             written = await self._objects.patch(kind, meta.name, patch, subresource="status")
         return written
 
-    def _turn(self, kind: Kind, name: str) -> asyncio.Lock:
-        """Return what sees to it that only one writes to an object at a time."""
-        turn = self._turns.get((kind, name))
-        if turn is None:
-            turn = self._turns[kind, name] = asyncio.Lock()
-        return turn
+    def _lock(self, kind: Kind, name: str) -> asyncio.Lock:
+        """Return the lock under which one controller at a time writes an object."""
+        lock = self._locks.get((kind, name))
+        if lock is None:
+            lock = self._locks[kind, name] = asyncio.Lock()
+        return lock
 
     async def _delete(self, kind: Kind, meta: Identity) -> bool:
         try:
             await self._objects.delete(kind, meta.name, removal=Removal(uid=meta.uid))
         except Conflict:
-            # Another one of that name by now, which is none of our business.
+            # Another object has the name by now: the UID does not match.
             return False
         except NotFound:
             return True
         return True
 
-    def _tell(self, outcome: Changes) -> None:
+    def _report(self, outcome: Changes) -> None:
         for notice in outcome.notices:
             self._notices.tell(notice)
         for count in outcome.counts:
-            self._telling.count(count)
+            self._telemetry.count(count)
         for remark in outcome.remarks:
-            self._telling.remark(remark)
+            self._telemetry.remark(remark)
 
 
 def _guarded_like(main: JsonObject, status: JsonObject | None) -> JsonObject:
-    """Guard what comes before a guarded status, too: a version made later would prove nothing."""
+    """Guard the main patch by the version of the status patch that follows, if that has one."""
     guard = (status or {}).get("metadata") or {}
     return {**main, "metadata": {**main.get("metadata", {}), **guard}}
 
 
 def _guarded_by(status: JsonObject | None, version: str) -> JsonObject | None:
-    """Guard a status by the version that our own write has just made, if it is guarded at all."""
+    """Guard a guarded status by the version that our main patch has just created."""
     if status is None or "metadata" not in status:
         return status
     return {**status, "metadata": {"resourceVersion": version}}

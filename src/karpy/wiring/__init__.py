@@ -1,1 +1,1 @@
-"""LAW: constructors only. Puts worlds, adapters and controllers together, and decides nothing."""
+"""LAW: constructors only. Connects worlds, adapters and controllers, and decides nothing."""

@@ -1,4 +1,4 @@
-"""The controllers of an operator, each with its name; names are Karpenter's."""
+"""The controllers of an operator, with Karpenter's names for them."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -51,17 +51,17 @@ from karpy.wiring.surface import Part, Speech, Surface
 
 
 class View(Struct, frozen=True):
-    """The cluster as it is followed."""
+    """The cluster as watches deliver it."""
 
     mirror: Mirror
     cluster: MirroredCluster
     classes: NodeClasses
     buffers: BufferBook | None = None
-    """None if the gate is closed."""
+    """None if the feature gate CapacityBuffer is off."""
 
 
 class Assembly:
-    """Builds everything that acts, once."""
+    """Builds all controllers of a leader, once."""
 
     def __init__(self, surface: Surface, options: Options, speech: Speech, view: View) -> None:
         self._surface = surface
@@ -81,7 +81,7 @@ class Assembly:
             idle_seconds=options.batch_idle.total_seconds(),
             longest_seconds=options.batch_max.total_seconds(),
         )
-        self._expectations = ClaimNominations(
+        self._claim_nominations = ClaimNominations(
             view.mirror.records, surface.clock, self._batcher.trigger
         )
         self._breaker = Breaker(
@@ -98,7 +98,7 @@ class Assembly:
         self._state = self._make_state()
 
     def parts(self) -> Iterator[Part]:
-        """Give each controller to run."""
+        """Return each controller as a part to run."""
         yield from self._provisioning()
         yield from self._claims()
         yield Part("disruption", self._make_disruption().run)
@@ -123,15 +123,15 @@ class Assembly:
         view, speech = self._view, self._speech
         audience = DecisionAudience(
             speech.voice,
-            expectations=self._expectations,
+            claim_nominations=self._claim_nominations,
             journal=speech.journal,
             on_nomination=self._nominations.note,
-            on_verdict=self._hear_verdict,
-            on_launch=self._hear_launch,
+            on_verdict=self._on_verdict,
+            on_launch=self._on_launch,
         )
         audience.on_question = self._instruments.deciding
-        audience.on_look = self._breaker.vain_launches
-        triggers = Triggers(view.mirror.records, self._batcher, on_pod=self._instruments.acked)
+        audience.on_vain_launches = self._breaker.vain_launches
+        triggers = Triggers(view.mirror.records, self._batcher, on_new_pod=self._instruments.acked)
         provisioning = ProvisioningController(
             self._state,
             self._batcher,
@@ -149,15 +149,15 @@ class Assembly:
         yield Part("provisioner.breaker", self._breaker.run)
         yield Part("state.nodeclaim", view.cluster.run)
 
-    def _hear_verdict(self, snapshot: Snapshot, verdict: Verdict) -> None:
+    def _on_verdict(self, snapshot: Snapshot, verdict: Verdict) -> None:
         self._instruments.decided(snapshot, verdict)
         self._breaker.begin()
         if self._buffers is not None:
             self._buffers.record(verdict)
         if self._nominator is not None:
-            self._nominator.hear(snapshot, verdict)
+            self._nominator.on_decision(snapshot, verdict)
 
-    def _hear_launch(self, claim: str, launch: Launch) -> None:
+    def _on_launch(self, claim: str, launch: Launch) -> None:
         self._breaker.note(claim, launch)
         if self._nominator is not None:
             self._nominator.note(claim, launch)
@@ -168,24 +168,24 @@ class Assembly:
         registrations = RegistrationHealthController(
             self._context("nodepool.registrationhealth"), classes.generation_of
         )
-        classes.listen(registrations.hear_class)
+        classes.listen(registrations.on_class)
         lifecycle = LifecycleController(
             self._launching_context("nodeclaim.lifecycle"),
-            pods_of=self._expectations.pods_of,
+            pods_of=self._claim_nominations.pods_of,
             on_attempt=registrations.record,
             nominator=self._nominator,
             hooks=self._surface.registration_hooks,
         )
         evictions = EvictionQueue(self._context("eviction-queue"))
         termination = TerminationController(self._context("node.termination"), evictions)
-        expected = self._expectations
+        expected = self._claim_nominations
         podevents = PodEventController(self._context("nodeclaim.podevents"), expected.is_busy)
         upkeep = NodeClaimDisruptionController(
             self._context("nodeclaim.disruption"),
-            lambda claim: expected.awaits(claim) or podevents.holds(claim),
+            lambda claim: expected.has_unbound_pods(claim) or podevents.holds(claim),
             expected.is_busy,
         )
-        classes.listen(upkeep.hear_class)
+        classes.listen(upkeep.on_class)
         garbage = GarbageCollector(self._context("nodeclaim.garbagecollection"))
         yield Part("nodepool.registrationhealth", registrations.run)
         if self._nominator is not None:
@@ -216,7 +216,7 @@ class Assembly:
             self._context("nodepool"),
             view.classes,
             lambda: view.mirror.node_book.joined() if view.mirror.is_synced else None,
-            marked=lambda: commands.deleting,
+            deleting=lambda: commands.deleting,
             well_known=self._surface.cloud.catalog().well_known,
         )
         yield Part("nodepool", partial(pools.run, self._options.workers(10, 1000)))
@@ -245,9 +245,9 @@ class Assembly:
             )
 
     def _deletion_costs(self) -> Iterator[Part]:
-        """Build what marks pods with their deletion costs."""
+        """Build the controllers that write deletion costs on pods."""
         mirror, name = self._view.mirror, "pod.deletioncost.queue"
-        # Thousands of pods are marked at once; launches must not wait for that.
+        # Thousands of pods are patched at once: launches must not share their rate limit.
         objects = self._surface.nominations or self._surface.objects
         queue = PodDeletionCostQueue(replace(self._context(name), objects=objects))
         costs = PodDeletionCostController(
@@ -266,7 +266,7 @@ class Assembly:
         objects = self._surface.nominations or self._surface.objects
         voice = self._speech.voice
         on_failure = partial(voice.fail, "pod.nomination")
-        return PodNominator(objects, self._expectations.pods_of, voice.remark, on_failure)
+        return PodNominator(objects, self._claim_nominations.pods_of, voice.remark, on_failure)
 
     def _make_buffers(self) -> BufferController | None:
         book = self._view.buffers
@@ -275,9 +275,9 @@ class Assembly:
         return BufferController(self._context("capacitybuffer"), book, self._batcher.trigger)
 
     def _make_state(self) -> ClusterState:
-        """Build what every decision is made on."""
+        """Build the cluster state, whose snapshots decisions are made on."""
         view, buffers = self._view, self._buffers
-        promises = Promises(self._commands, self._nominations, self._expectations)
+        promises = Promises(self._commands, self._nominations, self._claim_nominations)
         return ClusterState(
             view.cluster,
             promises,
@@ -300,7 +300,7 @@ class Assembly:
         return disruption
 
     def _consolidation_version(self) -> object:
-        """Return a value that differs once consolidation may find something new."""
+        """Return a value that changes whenever consolidation may find a new command."""
         buffers = self._view.buffers
         return (
             self._view.mirror.consolidation_version,
@@ -308,23 +308,23 @@ class Assembly:
         )
 
     def _node_audience(self) -> OnVerdict:
-        """Return the audience of decisions about nodes: a journal, or none."""
+        """Return the listener of decisions about nodes: the journal, or a no-op."""
         journal = self._speech.journal
         return (lambda *_: None) if journal is None else DisruptionAudience(journal).decided
 
     def _policies(self) -> tuple[RepairPolicy, ...]:
-        """Return which nodes are called broken; none are while the gate is closed."""
+        """Return the cloud's repair policies; none if the feature gate NodeRepair is off."""
         return self._surface.cloud.repair_policies if self._options.gates.node_repair else ()
 
     def _launching_context(self, name: str) -> ControllerContext:
-        """Return a controller context whose cloud sells what was decided on: with overlays."""
+        """Return a controller context whose catalog has NodeOverlays applied, as in decisions."""
         context = self._context(name)
         if not self._options.gates.node_overlay:
             return context
         return replace(context, cloud=OverlaidCloud(context.cloud, self._view.mirror))
 
     def _context(self, name: str) -> ControllerContext:
-        """Return what a controller works with."""
+        """Return the context of a controller."""
         surface = self._surface
         return ControllerContext(
             self._view.mirror.records,

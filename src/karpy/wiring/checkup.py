@@ -1,4 +1,4 @@
-"""The facts that `karpy doctor` judges: read from a cluster, which stays as it is."""
+"""The facts that `karpy doctor` judges, read from a cluster without changing it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ _SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
 
 
 class Asked(Struct, frozen=True):
-    """What is known of the installation beforehand; what is empty is looked up."""
+    """The settings of the installation that the user names; empty ones are looked up."""
 
     namespace: str = "karpenter"
     provider: str = ""
@@ -80,7 +80,7 @@ class Asked(Struct, frozen=True):
 
 
 class Cluster(Struct, frozen=True):
-    """Everything listed, and what could not be."""
+    """The listed objects by kind, and the kinds that could not be listed."""
 
     objects: Mapping[Kind, Sequence[JsonObject]]
     unseen: tuple[Unseen, ...]
@@ -92,7 +92,7 @@ class Cluster(Struct, frozen=True):
 async def check_up(
     objects: Objects, version: Callable[[], Awaitable[str]], clock: Clock, asked: Asked
 ) -> Facts:
-    """Read all facts of a cluster; raise what its API server says if it cannot be reached."""
+    """Read all facts of a cluster; raise ClusterError if its API server cannot be reached."""
     cluster = await _list_all(objects, asked.namespace)
     operator = _operator(cluster, asked.namespace)
     environ = _environ(operator)
@@ -145,7 +145,7 @@ async def _list_all(objects: Objects, namespace: str) -> Cluster:
 
 
 async def _own_lease(objects: Objects, namespace: str) -> Sequence[JsonObject]:
-    """Return the one lease that the operator itself may read, if it is there."""
+    """Return the lease of the operator, if it exists and may be read."""
     try:
         return (await objects.get(LEASE, Options().lease_name, namespace),)
     except (NotFound, Forbidden):
@@ -166,7 +166,7 @@ async def _list(objects: Objects, kind: Kind, query: Query) -> Sequence[JsonObje
 
 
 def _operator(cluster: Cluster, namespace: str) -> JsonObject | None:
-    """Find the Deployment of the operator."""
+    """Return the Deployment of the operator, or None."""
     for each in cluster.of(DEPLOYMENT):
         meta = each["metadata"]
         names = {meta["name"], (meta.get("labels") or {}).get(_LABEL)}
@@ -181,7 +181,7 @@ def _pod_of(obj: JsonObject) -> JsonObject:
 
 
 def _environ(operator: JsonObject | None) -> dict[str, str]:
-    """Return the variables that are written in the Deployment."""
+    """Return the environment variables that the Deployment sets."""
     if operator is None:
         return {}
     containers = _pod_of(operator).get("containers") or ()
@@ -193,7 +193,7 @@ def _environ(operator: JsonObject | None) -> dict[str, str]:
 
 
 def _provider_of(environ: Mapping[str, str]) -> str:
-    """Guess the provider of an operator that does not say it, as Karpenter does not."""
+    """Guess the provider of an operator without KARPY_PROVIDER, such as Karpenter."""
     return "aws" if environ.get("CLUSTER_NAME") else Options().provider
 
 
@@ -294,7 +294,7 @@ def _definition(custom: CustomKind, found: JsonObject | None) -> Definition:
 
 
 def _fields(schema: JsonObject, path: str = "") -> Iterator[str]:
-    """Name every field of a schema by its path."""
+    """Return the path of every field of a schema."""
     for name, each in (schema.get("properties") or {}).items():
         yield f"{path}{name}"
         yield from _fields(each, f"{path}{name}.")
@@ -316,8 +316,8 @@ def _is_true(obj: JsonObject, type_: str) -> bool:
 
 
 def _why(condition: JsonObject) -> str:
-    said = condition.get("message") or condition.get("reason") or "unknown"
-    return f"{condition.get('type')}: {said}"
+    reason = condition.get("message") or condition.get("reason") or "unknown"
+    return f"{condition.get('type')}: {reason}"
 
 
 def _pool(obj: JsonObject) -> Pool:
@@ -334,7 +334,7 @@ def _pool(obj: JsonObject) -> Pool:
 
 def _node_classes(cluster: Cluster, provider: str) -> Iterator[NodeClass]:
     for kind in NODE_CLASSES.values():
-        # Only the operator of its provider says anything about a node class.
+        # Only the operator of its provider writes conditions on a node class.
         is_ours = kind == NODE_CLASSES.get(provider) and provider == "aws"
         for each in cluster.of(kind):
             conditions = (each.get("status") or {}).get("conditions") or ()
@@ -376,7 +376,7 @@ def _selects(selector: Selector | None, labels: Mapping[str, str]) -> bool:
 
 
 def _defaulted(limit_range: JsonObject) -> Iterator[str]:
-    """Name the resources that a LimitRange gives to containers without requests."""
+    """Return the resources that a LimitRange sets on containers without requests."""
     for item in limit_range["spec"].get("limits") or ():
         if item.get("type") == "Container":
             yield from item.get("defaultRequest") or ()
@@ -391,7 +391,7 @@ def _lacks_requests(pod: JsonObject, defaulted: set[str]) -> bool:
     )
 
 
-# --- what the API server is asked -----------------------------------------------------------------
+# --- calls to the API server ----------------------------------------------------------------------
 
 
 async def _version(version: Callable[[], Awaitable[str]]) -> str:
@@ -402,7 +402,7 @@ async def _version(version: Callable[[], Awaitable[str]]) -> str:
 
 
 async def _times(objects: Objects, clock: Clock) -> tuple[datetime | None, datetime | None]:
-    """Have the API server date an event that it does not keep; return our time and its own."""
+    """Return our time and that of the API server, which dates a dry-run event."""
     place = "default"
     event = {
         "metadata": {"generateName": "karpy-doctor-", "namespace": place},
@@ -425,7 +425,7 @@ async def _times(objects: Objects, clock: Clock) -> tuple[datetime | None, datet
 
 
 async def _with_rights(objects: Objects, operator: JsonObject | None, facts: Facts) -> Facts:
-    """Ask what the operator's account may do; before there is one, what the user may do."""
+    """Add the rights that the operator's account lacks; without an operator, the user's."""
     try:
         name, kind, subject = await _subject(objects, operator)
     except ClusterError as error:
@@ -443,9 +443,9 @@ async def _with_rights(objects: Objects, operator: JsonObject | None, facts: Fac
 
 
 async def _subject(objects: Objects, operator: JsonObject | None) -> tuple[str, Kind, JsonObject]:
-    """Say whose rights are asked about, how, and what the question names."""
-    said = await objects.create(SELF_REVIEW, {"metadata": {}})
-    me = said["status"]["userInfo"]["username"]
+    """Return the account to review, the kind of review, and the fields of its subject."""
+    review = await objects.create(SELF_REVIEW, {"metadata": {}})
+    me = review["status"]["userInfo"]["username"]
     if operator is None:
         return me, OWN_RIGHTS, {}
     place = operator["metadata"]["namespace"]

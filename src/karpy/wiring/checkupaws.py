@@ -1,4 +1,4 @@
-"""The facts that `karpy doctor` judges about an account of AWS: calls that change nothing."""
+"""The facts about an AWS account that `karpy doctor` judges, from calls that change nothing."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
@@ -19,7 +19,7 @@ Try: TypeAlias = Callable[[], Awaitable[object]]
 
 
 async def ask_account(asked: Asked, queue: str) -> Account:
-    """Find out the identity of the caller, and which calls of the operator are refused."""
+    """Return the identity of the caller, and which calls of the operator are refused."""
     try:
         calls = await connect_aws(patience=_PATIENCE)
     except KarpyError as error:
@@ -32,7 +32,7 @@ async def ask_account(asked: Asked, queue: str) -> Account:
 
 async def _ask(calls: AwsCalls, asked: Asked, queue: str) -> Account:
     try:
-        said = await calls.get_caller_identity()
+        identity = await calls.get_caller_identity()
     except KarpyError as error:
         return Account(refused=(Refused("identity", error.message, error.hint),))
     refused = []
@@ -43,7 +43,7 @@ async def _ask(calls: AwsCalls, asked: Asked, queue: str) -> Account:
             if not (isinstance(error, AwsRefused) and error.aws_code == DRY_RUN):
                 refused.append(Refused(call, error.message, error.hint))
     return Account(
-        identity=str(said.get("Arn", "")),
+        identity=str(identity.get("Arn", "")),
         region=calls.region,
         refused=tuple(refused),
         queue=queue,
@@ -52,7 +52,7 @@ async def _ask(calls: AwsCalls, asked: Asked, queue: str) -> Account:
 
 
 def _attempts(calls: AwsCalls, cluster: str, queue: str) -> Iterator[tuple[str, Try]]:
-    """Give the calls that only read, as dry runs where there are such."""
+    """Return the read-only calls of the operator by action, dry runs where possible."""
     ec2 = {
         "DescribeInstanceTypes": calls.describe_instance_types,
         "DescribeInstanceTypeOfferings": calls.describe_instance_type_offerings,

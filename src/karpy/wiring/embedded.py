@@ -1,4 +1,4 @@
-"""The face of an embedded cluster towards kubectl; needs the extra `embedded`."""
+"""An embedded cluster served over HTTP, for kubectl; needs the extra `embedded`."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -21,13 +21,13 @@ __all__ = ["ServedCluster", "StoreBackend", "embedded_world", "serve"]
 
 
 class StoreBackend:
-    """What the embedded store gives to be served."""
+    """The embedded store as the API server serves it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def resources(self) -> Sequence[Resource]:
-        """List every kind that is served."""
+        """Return every kind that is served."""
         return [_resource(each) for each in self._store.kinds]
 
     def acting_as(self, manager: str) -> Objects:
@@ -35,13 +35,13 @@ class StoreBackend:
         return EmbeddedObjects(self._store, manager=manager)
 
     async def read(self, kind: Kind, name: str, namespace: str, *, subresource: str) -> JsonObject:
-        """Return what a subresource shows of an object."""
+        """Return a subresource of an object."""
         return self._store.get(kind, name, namespace, subresource=subresource)
 
     async def delete(
         self, kind: Kind, name: str, namespace: str, removal: Removal, *, is_dry_run: bool
     ) -> JsonObject | None:
-        """Delete an object; return it as long as something holds it."""
+        """Delete an object; return it if a finalizer or its grace period keeps it."""
         return self._store.delete(
             kind, name, namespace=namespace, removal=removal, dry_run=is_dry_run
         )
@@ -59,7 +59,7 @@ def _resource(served: Served) -> Resource:
 
 
 class ServedCluster:
-    """Where an embedded cluster is to be found."""
+    """URL, credentials and kubeconfig of a served cluster."""
 
     def __init__(self, server: ApiServer, kubeconfig: Path) -> None:
         self.url = server.url
@@ -80,7 +80,7 @@ async def serve(
     """
     Serve a cluster on loopback, and write a kubeconfig for it.
 
-    Without a place for it, the kubeconfig is in a folder of its own that goes with the server.
+    Without a path, the kubeconfig is in a temporary folder that is deleted with the server.
     """
     backend = StoreBackend(world.store)
     with ExitStack() as stack:

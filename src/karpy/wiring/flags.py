@@ -1,4 +1,4 @@
-"""Every flag of `karpy run`, as data: the reader, the help and docs/settings.md share it."""
+"""Every flag of `karpy run`, as data that the parser, the help and docs/settings.md share."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ _OURS: Final = "KARPY_"
 
 
 class Unfit(ValueError):
-    """A text is no value of its form; with what is wrong and what to write instead."""
+    """A text is not a valid value of its form; says the problem and what to write instead."""
 
     def __init__(self, problem: str, hint: str) -> None:
         super().__init__(problem)
@@ -42,17 +42,17 @@ class Unfit(ValueError):
 
 
 class Form(Struct, frozen=True):
-    """A way to write values."""
+    """The text form of a kind of values."""
 
     metavar: str
-    """What stands for a value in help; empty for a switch, which needs none."""
+    """Placeholder of the value in help; empty for a switch, which needs no value."""
     read: Callable[[str], object]
     """Read a value; raise Unfit."""
     write: Callable[[Any], str] = str
     is_forgiven: bool = False
-    """Whether a text in the environment that is none is left aside instead of refused."""
+    """Whether an invalid environment variable is ignored with a log line, not refused."""
     check: Callable[[Any], None] = lambda _: None
-    """Raise Unfit if a value of this form is nonetheless impossible."""
+    """Raise Unfit if a readable value is out of bounds."""
 
 
 def _read_share(text: str) -> float:
@@ -81,7 +81,7 @@ def number(*, least: int | None = None, most: int | None = None, metavar: str = 
 
 
 def choice(kind: type[Enum], *, empty: Enum | None = None) -> Form:
-    """Make the form of one word out of several; `empty` is what no word at all stands for."""
+    """Make the form of the values of an enum; an empty text stands for `empty`, if given."""
     words = [str(each.value) for each in kind]
 
     def read(text: str) -> Enum:
@@ -105,7 +105,7 @@ def _read_number(text: str) -> int:
 
 
 def read_truth(text: str) -> bool:
-    """Read what Go takes for true or false."""
+    """Read true or false in any spelling of Go's strconv.ParseBool."""
     if text in _TRUE:
         return True
     if text in _FALSE:
@@ -157,7 +157,7 @@ def _read_spreads(text: str) -> tuple[SpreadConstraint, ...]:
 
 
 def gate_name(field: str) -> str:
-    """Write a field of Gates as people know it: `NodeRepair`."""
+    """Return the name of a field of Gates as a feature gate, such as `NodeRepair`."""
     return "".join(part.capitalize() for part in field.split("_"))
 
 
@@ -165,7 +165,7 @@ GATE_FIELDS: Final = {gate_name(field): field for field in Gates.__struct_fields
 
 
 def read_gates(text: str) -> dict[str, bool]:
-    """Read `Name=true,Other=false`, also unknown names."""
+    """Read `Name=true,Other=false`, including unknown names."""
     gates: dict[str, bool] = {}
     for part in text.split(","):
         name, is_pair, value = (each.strip() for each in part.partition("="))
@@ -188,7 +188,7 @@ def write_gates(gates: Gates) -> str:
 
 
 def unknown_gates(names: Iterable[str]) -> list[str]:
-    """Say of each unknown gate that it is left aside, and what may have been meant."""
+    """Return a log line for each unknown gate, with the closest known name."""
     remarks = []
     for name in sorted(set(names) - GATE_FIELDS.keys()):
         close = get_close_matches(name, GATE_FIELDS, 1)
@@ -210,7 +210,7 @@ DURATION: Final = Form(
 
 
 def duration(least: timedelta) -> Form:
-    """Make the form of durations that are not too short."""
+    """Make the form of durations of at least `least`."""
 
     def check(value: timedelta) -> None:
         if value < least:
@@ -232,21 +232,21 @@ class Flag(Struct, frozen=True):
     form: Form
     help: str
     env: str = ""
-    """Empty if there is none."""
+    """Empty if the flag has no variable."""
     is_negated: bool = False
-    """Whether the flag says the opposite of the field."""
+    """Whether the flag is the negation of the field."""
     of: Callable[[], object] = Options
-    """Makes the options that the field is one of, with their defaults."""
+    """Returns the struct of options that has the field, with its defaults."""
 
     @property
     def default(self) -> str:
-        """How one would write the value that it has without being given."""
+        """The text of the default value."""
         value = getattr(self.of(), self.field)
         return self.form.write(not value if self.is_negated else value)
 
 
 class Gate(Struct, frozen=True):
-    """A feature gate, for people."""
+    """A feature gate as help and docs/settings.md show it."""
 
     name: str
     stage: str
@@ -254,7 +254,7 @@ class Gate(Struct, frozen=True):
 
 
 def shared(name: str, field: str, form: Form, meaning: str, *, is_negated: bool = False) -> Flag:
-    """Make a flag that Karpenter has as well, with its variable."""
+    """Make a flag that Karpenter has, too, with Karpenter's variable."""
     return Flag(name, field, form, meaning, name.upper().replace("-", "_"), is_negated)
 
 

@@ -1,4 +1,4 @@
-"""What observes an operator: journal, log and metrics of its decisions, gauges of its state."""
+"""Observers of an operator: journal, log and metrics of decisions, gauges of the cluster."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from karpy.adapters.telemetry.statemetrics import Sources, StateMetrics
 from karpy.controllers.disruption import Considered
 from karpy.controllers.nominations import ClaimNominations
 from karpy.controllers.queue import UNOBSERVED
-from karpy.controllers.writer import Telling
+from karpy.controllers.writer import Telemetry
 from karpy.core.announcements import (
     created_count,
     created_remark,
@@ -49,18 +49,18 @@ _UNCONSIDERED: Final = "karpy_nodes_unconsidered_time_seconds"
 _DURATION: Final = "scheduler_scheduling_duration_seconds"
 _CONTROLLER: Final = {"controller": "provisioner"}
 _REMEMBERED_MAX: Final = 1000
-"""So many nodes and NodePools are told apart; what is forgotten is news once more."""
+"""Nodes and NodePools whose last verdict is kept; a dropped one is recorded anew."""
 
 OnNomination = Callable[[str], None]
-"""Called with a node that pods are expected on."""
+"""Called with the name of a nominated node or NodeClaim."""
 OnQuestion = Callable[[Snapshot], None]
-"""Called with what is about to be decided on."""
-OnLook = Callable[[Snapshot], Awaitable[tuple[VainLaunches, ...]]]
-"""Says for which pods of a snapshot nothing may be launched."""
+"""Called with the snapshot of a decision that is about to be made."""
+VainLaunchesOf = Callable[[Snapshot], Awaitable[tuple[VainLaunches, ...]]]
+"""Returns the launches in vain, for whose pods nothing may be launched."""
 OnVerdict = Callable[[Snapshot, Verdict], None]
-"""Called with what was decided, and on what."""
+"""Called with a snapshot and the verdict on it."""
 OnLaunch = Callable[[str, Launch], None]
-"""Called with the NodeClaim that a launch has become."""
+"""Called with the NodeClaim that was created for a launch."""
 
 
 class Instruments:
@@ -97,11 +97,11 @@ class Instruments:
 
     @property
     def run(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
-        """What is to run beside the controllers, if there is anything."""
+        """The task that runs beside the controllers, or None."""
         return None if self._state is None else self._state.run
 
     def show_considered(self, considered: Considered) -> None:
-        """Have told at each scrape when nodes were last considered for disruption."""
+        """Export at each scrape when nodes were last considered for disruption."""
         if self._details is not None:
             self._details.add_source(lambda: partial(_unconsidered, considered.moments()))
 
@@ -115,7 +115,7 @@ class Instruments:
         return UNOBSERVED if self._controllers is None else self._controllers.of(controller)
 
     def acked(self, pod: Pod) -> None:
-        """Note that a pod asks for a node."""
+        """Note that a pod triggers a decision for the first time."""
         if self._state is not None:
             self._state.acked(pod)
 
@@ -125,7 +125,7 @@ class Instruments:
             self._state.deciding(snapshot)
 
     def decided(self, snapshot: Snapshot, verdict: Verdict) -> None:
-        """Note what was decided, and on what."""
+        """Note a verdict and its snapshot."""
         if self._state is not None:
             self._state.decided(snapshot, verdict)
 
@@ -135,112 +135,112 @@ def _unconsidered(moments: Mapping[tuple[str, str], datetime]) -> GaugeValues:
 
 
 def class_label(kind: Kind) -> str:
-    """Return the label by which nodes and claims carry the name of their node class."""
+    """Return the label with the name of the node class on nodes and claims."""
     return f"{kind.group}/{kind.name.lower()}"
 
 
 class DecisionAudience:
-    """Passes on what provisioning decides and does."""
+    """Passes decisions about pods on to journal, metrics, log and controllers."""
 
     def __init__(
         self,
-        telling: Telling,
+        telemetry: Telemetry,
         *,
-        expectations: ClaimNominations,
+        claim_nominations: ClaimNominations,
         journal: Journal | None = None,
         on_nomination: OnNomination = lambda _: None,
         on_verdict: OnVerdict = lambda *_: None,
         on_launch: OnLaunch = lambda *_: None,
     ) -> None:
         self.on_question: OnQuestion = lambda _: None
-        self.on_look: OnLook = _withhold_nothing
-        self._telling = telling
-        self._expectations = expectations
+        self.on_vain_launches: VainLaunchesOf = _no_vain_launches
+        self._telemetry = telemetry
+        self._claim_nominations = claim_nominations
         self._journal = journal
         self._on_nomination = on_nomination
         self._on_verdict = on_verdict
         self._on_launch = on_launch
         self._pending: Remark | None = None
-        """What was said last about pods that stay pending."""
+        """The last remark about pods that stay pending."""
 
     def deciding(self, snapshot: Snapshot) -> None:
-        """Pass on that a decision is about to be made."""
+        """Pass on the snapshot of a decision that is about to be made."""
         self.on_question(snapshot)
 
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
-        """Record a decision, and say what comes of it."""
+        """Record a decision, and log it."""
         if self._journal is not None:
             self._journal.record(snapshot, verdict)
         self._on_verdict(snapshot, verdict)
-        # No node may go while its pods are on their way to it.
-        for claim in sorted(set(self._expectations.places().values())):
+        # A node that nominated pods are to be bound to must not be disrupted.
+        for claim in sorted(set(self._claim_nominations.places().values())):
             self._on_nomination(claim)
-        self._telling.count(Count(_DURATION, _CONTROLLER, duration.total_seconds()))
+        self._telemetry.count(Count(_DURATION, _CONTROLLER, duration.total_seconds()))
         for remark in decision_remarks(verdict, duration):
-            self._telling.remark(remark)
-        self._say_what_is_pending(snapshot, verdict)
+            self._telemetry.remark(remark)
+        self._report_pending(snapshot, verdict)
 
-    def _say_what_is_pending(self, snapshot: Snapshot, verdict: Verdict) -> None:
-        """Say which pods stay pending, unless that was said of them last."""
+    def _report_pending(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        """Log which pods stay pending, unless the last remark was the same."""
         pods = {pod.key: pod for pod in uncounted(snapshot.pods)} if verdict.refusals else {}
         pending = pending_remark(verdict, pods)
         if pending is not None and pending != self._pending:
-            self._telling.remark(pending)
+            self._telemetry.remark(pending)
         self._pending = pending
 
     async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
-        """Say for which pods of a snapshot nothing may be launched."""
-        return await self.on_look(snapshot)
+        """Return the launches in vain, for whose pods nothing may be launched."""
+        return await self.on_vain_launches(snapshot)
 
     def nominated(self, nomination: Nomination, claim: str) -> None:
-        """Remember that pods are expected on a node."""
+        """Nominate a node, and its pods to its NodeClaim."""
         self._on_nomination(nomination.node)
-        self._expectations.add(claim, nomination.pods)
+        self._claim_nominations.add(claim, nomination.pods)
 
     def launched(self, claim: str, launch: Launch) -> None:
-        """Remember which pods a NodeClaim is for."""
-        self._expectations.note(claim, launch)
+        """Nominate the pods of a launch to its NodeClaim, and log the launch."""
+        self._claim_nominations.note(claim, launch)
         self._on_launch(claim, launch)
         self._on_nomination(claim)
-        self._telling.count(created_count(launch))
-        self._telling.remark(created_remark(launch, claim))
+        self._telemetry.count(created_count(launch))
+        self._telemetry.remark(created_remark(launch, claim))
 
     def failed(self, launch: Launch, error: KarpyError) -> None:
-        """Say that a NodeClaim could not be made."""
+        """Log that a NodeClaim could not be created."""
         fields = {"NodePool": launch.pool, "error": error.message}
-        self._telling.remark(Remark("creating nodeclaim failed", fields, is_error=True))
+        self._telemetry.remark(Remark("creating nodeclaim failed", fields, is_error=True))
 
 
-async def _withhold_nothing(_: Snapshot) -> tuple[VainLaunches, ...]:
+async def _no_vain_launches(_: Snapshot) -> tuple[VainLaunches, ...]:
     return ()
 
 
 class DisruptionAudience:
-    """Has what is decided about nodes recorded, as long as there is news."""
+    """Records decisions about nodes in the journal, if they are new."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._recorded: _Recent[DisruptionVerdict] = _Recent()
 
     def decided(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
-        """Record a decision; nodes are looked at all the time, mostly with the same verdict."""
-        # All others are about all nodes at once.
-        one = question.claim if isinstance(question, LegacyRepairQuestion) else ""
-        topic = (type(question).__name__, one)
+        """Record a decision unless it repeats the last one: most do."""
+        # Only a LegacyRepairQuestion is about one node; other questions are about all nodes.
+        claim = question.claim if isinstance(question, LegacyRepairQuestion) else ""
+        topic = (type(question).__name__, claim)
         if is_news(question, verdict, self._recorded.get(topic)):
             self._recorded.keep(topic, verdict)
             self._journal.record_disruption(question, verdict)
 
 
 class PoolAudience:
-    """Has what is decided about the size of NodePools recorded, as long as there is news."""
+    """Records decisions about the size of NodePools in the journal, if they are new."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._recorded: _Recent[PoolVerdict] = _Recent()
 
     def decided(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
-        """Record a decision; pools are looked at all the time, mostly with the same verdict."""
+        """Record a decision unless it repeats the last one of its pool: most do."""
         topic = (type(question).__name__, verdict.pool)
         if is_news_of_pool(verdict, self._recorded.get(topic)):
             self._recorded.keep(topic, verdict)
@@ -248,7 +248,7 @@ class PoolAudience:
 
 
 class _Recent(Generic[T]):
-    """The verdicts recorded last, each on another topic: a kind of question and what it is on."""
+    """The last verdict by topic: a kind of question, and the object it is about."""
 
     def __init__(self) -> None:
         self._verdicts: dict[tuple[str, str], T] = {}

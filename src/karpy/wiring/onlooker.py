@@ -1,4 +1,4 @@
-"""A cluster seen from outside, once or again and again, and left as it is."""
+"""Read-only views of a cluster for the command line: one list, or a watch."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -37,32 +37,31 @@ T = TypeVar("T")
 
 _PAGE: Final = 500
 _LATELY: Final = timedelta(seconds=15)
-"""A feed tries again within eight seconds."""
+"""Time for which an error of a watch counts as present: a feed retries within eight seconds."""
 _CLASSES: Final = (EC2_NODE_CLASS,)
-"""Kinds of node class that a catalog is made from."""
+"""Kinds of node class that a catalog depends on."""
 ANY_CLUSTER: Final = OPTIONAL | {NODE_POOL, NODE_CLAIM}
-"""Kinds that a cluster without Karpy and without Karpenter does not have."""
+"""Kinds whose CRD a cluster without Karpy and Karpenter lacks."""
 
 
 class Sight(Struct, frozen=True):
-    """What an onlooker has seen, and what it could not see."""
+    """A snapshot of a cluster, with what could not be read."""
 
     snapshot: Snapshot
-    """Without a catalog: what the cloud sells cannot be seen in a cluster."""
+    """Has no catalog: the objects of a cluster do not say what the cloud sells."""
     unreadable: tuple[tuple[Kind, str, str], ...] = ()
     """Objects that cannot be read: kind, key and problem."""
     withheld: tuple[Kind, ...] = ()
-    """Kinds that the user may not list, and that decisions go on without."""
+    """Dispensable kinds that the user may not list."""
     node_classes: tuple[NodeClassFound, ...] = ()
-    """For catalogs that know what their fields mean."""
+    """Node classes that NodePools refer to, for catalogs that read their fields."""
 
 
 async def look(access: Access, settings: Settings, optional: frozenset[Kind] = OPTIONAL) -> Sight:
     """
-    See a cluster over HTTP; raise what its API server says to that.
+    List a cluster over HTTP; raise the first error.
 
-    Nothing is written: the connection lets reads pass alone. `optional` are kinds whose CRD need
-    not be there.
+    The connection allows reads alone. `optional` are kinds whose CRD need not be installed.
     """
     async with Connection(access, fence=Fence()) as connection:
         return await see(connection.objects, WallClock(), settings, optional)
@@ -71,9 +70,9 @@ async def look(access: Access, settings: Settings, optional: frozenset[Kind] = O
 @asynccontextmanager
 async def watch(access: Access, settings: Settings) -> AsyncIterator["Watch"]:
     """
-    Follow any cluster over HTTP once all of it is listed; raise the first error before that.
+    Watch a cluster over HTTP, once every kind is listed; raise the first error before that.
 
-    Nothing is written: the connection lets reads pass alone.
+    The connection allows reads alone.
     """
     troubles = _Troubles()
     async with Connection(
@@ -85,7 +84,7 @@ async def watch(access: Access, settings: Settings) -> AsyncIterator["Watch"]:
         feed = lenient(connection.objects, connection.feed)
         catalog = Catalog()
         mirror = Mirror(feed, WallClock(), lambda: catalog, settings)
-        # An object that cannot be read has been told already.
+        # Unreadable objects are reported by `on_unreadable`.
         following = asyncio.create_task(mirror.run(), name="mirror")
         listed = asyncio.create_task(mirror.wait_until_listed(), name="listed")
         tasks = (following, listed, troubles.first)
@@ -108,7 +107,7 @@ async def see(
     settings: Settings,
     optional: frozenset[Kind] = OPTIONAL,
 ) -> Sight:
-    """List everything that decisions read; raise the first error."""
+    """List every kind that decisions read; raise the first error."""
     catalog = Catalog()
     listing = _Listing(objects, optional)
     mirror = Mirror(listing, clock, lambda: catalog, settings)
@@ -119,7 +118,7 @@ async def see(
 
 
 async def _find_classes(objects: Objects, snapshot: Snapshot) -> list[NodeClassFound]:
-    """Return the node classes that NodePools name, as far as they can be had."""
+    """Return the node classes of the kinds that NodePools refer to, if they may be listed."""
     wanted = {(each.node_class.group, each.node_class.kind) for each in snapshot.pools}
     found = []
     for kind in _CLASSES:
@@ -136,7 +135,7 @@ def _class_found(kind: Kind, obj: JsonObject) -> NodeClassFound:
 
 
 async def _list_all(mirror: Mirror) -> None:
-    """Return once everything is listed; raise the first error."""
+    """Return once every kind is listed; raise the first error."""
     follows = [asyncio.create_task(follow(), name=name) for name, follow in mirror.follows()]
     listed = asyncio.create_task(mirror.wait_until_listed(), name="listed")
     try:
@@ -151,7 +150,7 @@ async def _list_all(mirror: Mirror) -> None:
 
 
 class _Listing:
-    """The port Feed for one look: it lists what is there, and never watches."""
+    """The port Feed for one snapshot: lists each kind and does not watch."""
 
     def __init__(self, objects: Objects, optional: frozenset[Kind]) -> None:
         self._objects = objects
@@ -198,7 +197,7 @@ class _Listing:
 
 
 class Watch:
-    """A cluster that is followed: what is known of it at any moment."""
+    """A watched cluster, with a snapshot at any moment."""
 
     def __init__(self, objects: Objects, mirror: Mirror, troubles: "_Troubles") -> None:
         self._objects = objects
@@ -206,7 +205,7 @@ class Watch:
         self._troubles = troubles
 
     async def sight(self) -> Sight:
-        """Return what is seen now."""
+        """Return the cluster as of now."""
         snapshot = self._mirror.snapshot()
         with suppress(KarpyError):
             classes = tuple(await _find_classes(self._objects, snapshot))
@@ -215,12 +214,12 @@ class Watch:
 
     @property
     def trouble(self) -> str:
-        """Why something could not be followed lately; empty if all is."""
+        """The last recent error of a watch; empty if there is none."""
         return self._troubles.lately(self._mirror.now())
 
 
 class _Troubles:
-    """What could not be read or followed."""
+    """Collects unreadable objects and errors of watches."""
 
     def __init__(self) -> None:
         self.first: asyncio.Future[KarpyError] = asyncio.get_running_loop().create_future()
@@ -228,33 +227,33 @@ class _Troubles:
         self._unreadable: dict[tuple[Kind, str], str] = {}
 
     def unreadable(self, kind: Kind, key: str, error: Exception) -> None:
-        """Keep that an object cannot be read."""
+        """Record an unreadable object."""
         self._unreadable[kind, key] = str(error)
 
     def unfollowed(self, kind: Kind, error: KarpyError) -> None:
-        """Keep that a kind cannot be followed for now."""
+        """Record the error of a watch, which is retried."""
         self._latest = WallClock().now(), f"{kind.plural}: {error.message}"
         if not self.first.done():
             self.first.set_result(error)
 
     def objects(self) -> tuple[tuple[Kind, str, str], ...]:
-        """Return the objects that cannot be read, with the problem of each."""
+        """Return the unreadable objects, with the problem of each."""
         return tuple((kind, key, problem) for (kind, key), problem in self._unreadable.items())
 
     def lately(self, now: datetime) -> str:
-        """Return the latest trouble, if it is not long ago."""
+        """Return the latest error of a watch, if it is recent."""
         if self._latest is None or now - self._latest[0] > _LATELY:
             return ""
         return self._latest[1]
 
 
 def lenient(objects: Objects, feed: Feed) -> Feed:
-    """Return a feed for any cluster, with CRDs or without."""
+    """Return a feed for a cluster with or without the CRDs of Karpenter."""
     return _Lenient(objects, feed)
 
 
 class _Lenient:
-    """The port Feed for any cluster: kinds that need not be there are looked for now and then."""
+    """The port Feed for clusters without CRDs: a missing kind is empty, and retried."""
 
     def __init__(self, objects: Objects, feed: Feed) -> None:
         self._objects = objects
@@ -277,6 +276,6 @@ class _Lenient:
         except Forbidden:
             return kind not in DISPENSABLE
         except KarpyError:
-            # The feed reports it, and tries again.
+            # The feed reports the error and retries.
             return True
         return True

@@ -1,4 +1,4 @@
-"""The autoscaler, put together: the same in a real cluster, over HTTP and in memory."""
+"""The operator: the same in a real cluster, over HTTP and in memory."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -22,20 +22,20 @@ from karpy.wiring.assembly import Assembly, View
 from karpy.wiring.surface import Part, Speech, Surface, Voice
 
 _AGAIN_SECONDS: Final = 5.0
-"""How long to wait before asking again whether a kind can be had."""
+"""Seconds until an optional kind whose list failed is listed again."""
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 10.0
-"""A fault of the server may last; work goes on soon after its end."""
+"""Longest pause before a failed part is started again."""
 _PANICS: Final = "controller_runtime_reconcile_panics_total"
 
 
 class Operator:
     """
-    Everything that keeps a cluster in the right size.
+    Runs all watches and controllers.
 
-    `watch` follows the cluster and changes nothing; it may run on a standby replica. `act` is
-    for the leader alone. Either ends by cancellation, at any moment and without harm: whatever was
-    begun can be read off the objects, and is finished by the next leader.
+    `watch` watches the cluster and writes nothing; it also runs on a standby replica. `act` runs
+    the controllers, on the leader alone. Both end by cancellation at any moment: the next leader
+    finishes what was begun, whose state is in the objects.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Operator:
         self._view = View(self.mirror, self.cluster, classes, buffers)
 
     def why_stuck(self) -> str:
-        """Name the controllers that make no progress; empty if all do, or nothing is to be done."""
+        """Name the controllers that have work and make no progress; empty if none does."""
         return self._speech.progress.check()
 
     async def run(self) -> None:
@@ -82,7 +82,7 @@ class Operator:
     # Differs: a replica that does not lead: Karpenter starts to watch once it leads, unless warm-up
     # is switched on; Karpy always watches before, so that the next leader knows the cluster.
     async def watch(self) -> None:
-        """Follow the cluster, until cancelled."""
+        """Watch the cluster, until cancelled."""
         view = self._view
         books = (view.mirror, view.classes, *(() if view.buffers is None else (view.buffers,)))
         parts = [Part(name, run) for book in books for name, run in book.follows()]
@@ -90,7 +90,7 @@ class Operator:
         await supervise([*self._probes(), *parts, *own], self._speech.voice)
 
     async def act(self) -> None:
-        """Keep the cluster in the right size, until cancelled."""
+        """Run the controllers once everything is listed, until cancelled."""
         await self.mirror.wait_until_listed()
         if self._view.buffers is not None:
             await self._view.buffers.wait_until_listed()
@@ -98,7 +98,7 @@ class Operator:
         await supervise(list(assembly.parts()), self._speech.voice)
 
     def _probes(self) -> Iterator[Part]:
-        """Give what finds out which kinds cannot be had."""
+        """Return the parts that find out which optional kinds are missing or forbidden."""
         kinds = [
             (kind, self.mirror.note_absent) for kind in sorted(OPTIONAL | DISPENSABLE, key=str)
         ]
@@ -108,14 +108,14 @@ class Operator:
             yield Part(f"probe.{kind.plural}", partial(self._note_absence, kind, note_absent))
 
     async def _note_absence(self, kind: Kind, note_absent: Callable[[Kind], None]) -> None:
-        """Find out whether a kind cannot be had: then there is nothing to wait for."""
+        """Count a kind as listed if it is not installed or may not be read."""
         while True:
             try:
                 await self._surface.objects.list(kind, limit=1)
             except NotFound:
                 note_absent(kind)
             except Forbidden:
-                # Of a kind that decisions need the feed says so, and tries again.
+                # For a kind that decisions need, the feed reports the error and retries.
                 if kind in DISPENSABLE:
                     self._speech.voice.remark(_missing_rule(kind))
                     note_absent(kind)
@@ -126,7 +126,7 @@ class Operator:
 
 
 def _missing_rule(kind: Kind) -> Remark:
-    """Name the rule that the operator's ClusterRole lacks."""
+    """Return a log line with the rule that the operator's ClusterRole lacks."""
     rule = f'apiGroups: ["{kind.group}"], resources: [{kind.plural}], verbs: [list, watch]'
     return Remark(
         "kind may not be read, DaemonSets without a pod count as their templates are written",
@@ -137,9 +137,9 @@ def _missing_rule(kind: Kind) -> Remark:
 
 async def supervise(parts: Iterable[Part], voice: Voice) -> None:
     """
-    Run parts side by side until cancelled, and start again those that fail, later each time.
+    Run parts concurrently until cancelled; restart failed parts, after a longer pause each time.
 
-    A lost lease ends all of them.
+    A lost lease ends all parts.
     """
     try:
         async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""Flags and environment to Options; a flag goes before its variable, that before the default."""
+"""Read Options: a flag overrides its environment variable, and that the default."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from karpy.errors import OptionInvalid
 from karpy.model.settings import CPU_REQUESTS, Gates, Options
-from karpy.wiring.clouds.registry import TELLING, find_cloud
+from karpy.wiring.clouds.registry import IMPLYING, find_cloud
 from karpy.wiring.flags import (
     FLAGS,
     GATE_FIELDS,
@@ -24,7 +24,7 @@ from karpy.wiring.flags import (
 
 
 class OptionsRead(Struct, frozen=True):
-    """The options, and what is worth a line in the log about how they were given."""
+    """The options, and log lines about doubtful ones."""
 
     options: Options
     remarks: tuple[str, ...] = ()
@@ -54,21 +54,21 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> OptionsRea
 
 def _provider(words: Sequence[str], environ: Mapping[str, str]) -> str:
     """
-    Return the provider that is asked for: it decides which other flags there are.
+    Return the provider that is asked for, which decides what other flags exist.
 
-    Where none is named, a setting that only one provider has names it.
+    Without `--provider`, a flag or variable that only one provider has implies it.
     """
-    found, told = environ.get(PROVIDER.env, ""), ""
-    for flag, provider in TELLING.items():
+    found, implied = environ.get(PROVIDER.env, ""), ""
+    for flag, provider in IMPLYING.items():
         if environ.get(flag.upper().replace("-", "_")):
-            told = provider
+            implied = provider
     for word, following in pairwise((*words, "")):
         name, has_value, value = word.lstrip("-").partition("=")
         if name == PROVIDER.name and word.startswith("-"):
             found = value if has_value else following
         elif word.startswith("-"):
-            told = TELLING.get(name, told)
-    return found or told or PROVIDER.default
+            implied = IMPLYING.get(name, implied)
+    return found or implied or PROVIDER.default
 
 
 def _values_of(
@@ -77,7 +77,7 @@ def _values_of(
     environ: Mapping[str, str],
     remarks: list[str],
 ) -> dict[str, Any]:
-    """Return what flags and environment say, by field."""
+    """Return the values that flags and environment variables set, by field."""
     values: dict[str, Any] = {}
     for flag in flags:
         if flag.name in given:
@@ -90,7 +90,7 @@ def _values_of(
 
 
 def _flags_of(words: Sequence[str], flags: Mapping[str, Flag]) -> dict[str, str]:
-    """Take the command line apart; the last of several equal flags counts."""
+    """Split the command line into flags; the last of several equal flags counts."""
     given: dict[str, str] = {}
     rest = list(words)
     while rest:
@@ -163,7 +163,7 @@ def _take(values: dict[str, Any], flag: Flag, name: str, value: object) -> None:
 
 
 def _doubts(options: Options) -> list[str]:
-    """List what is allowed and still hardly meant."""
+    """Return remarks about options that are valid but have no effect."""
     doubts = []
     if options.batch_idle > options.batch_max:
         doubts.append("`batch-idle-duration` is longer than `batch-max-duration` and has no effect")

@@ -30,7 +30,7 @@ from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.servers import HOST as LOOPBACK
 from karpy.adapters.telemetry.servers import HttpServer, metrics_application, profiling_application
 from karpy.adapters.telemetry.specs import metric_specs
-from karpy.barriers import known
+from karpy.barriers import as_karpy_error
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import KarpyError, LeadershipLost, OptionInvalid
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL, Kind
@@ -44,24 +44,25 @@ from karpy.wiring.options import OptionsRead
 
 _RECORDS: Final = "karpy_journal_records_total"
 _UNREADABLE: Final = "karpy_unreadable_objects_total"
-_FRAMES: Final = -20
-"""So many calls of a stack are logged, the last ones."""
+_STACK_LIMIT: Final = -20
+"""Innermost calls of a stack trace that are logged, as a negative limit."""
 _DROPPED: Final = "karpy_events_dropped_total"
 _LEADS: Final = "leader_election_master_status"
 _SECONDS_FOR_EVENTS: Final = 3.0
 _EVENT_RATES: Final = {"Nominated": (5.0, 10)}
-"""Per second in the long run, and at once: a thousand pods need not each be told at once."""
+"""Events per second and burst, by reason: a decision about a thousand pods has one for each."""
 
 
 class Crashed(Exception):
-    """The operator has ended by the error that is the cause; the log says so already."""
+    """The operator has ended by the error that is the cause, and has logged it."""
 
 
 async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asyncio.Event) -> None:
     """
-    Run the operator until `end` is set; raise Crashed if it cannot go on, or another one leads.
+    Run the operator until `end` is set; raise Crashed after an error or the loss of the lease.
 
-    Everything begun is left as it stands, the lease is given back, and events are written.
+    At the end the lease is released and pending events are written; the next leader finishes
+    whatever was begun.
     """
     options = read.options
     cloud_module = find_cloud(options.provider)
@@ -79,18 +80,18 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         metrics.announce(version=__version__)
         troubles = _Troubles(log, metrics)
         connections = await _connected(stack, access, options, metrics, troubles)
-        recorder = await stack.enter_async_context(_events(connections.telling, troubles))
+        recorder = await stack.enter_async_context(_events(connections.events, troubles))
         objects, feed = connections.usual.objects, connections.usual.feed
-        heard = troubles.undone, metrics.count, connections.check_write
+        callbacks = troubles.undone, metrics.count, connections.check_write
         authority = b64encode(access.endpoint.ca_pem.encode()).decode()
         reporter = Reporter(metrics, log)
         server = authority, connections.usual.version
         site = Site(
-            *(objects, feed, WallClock(), recorder, options, environ, *heard, *server),
+            *(objects, feed, WallClock(), recorder, options, environ, *callbacks, *server),
             on_remark=reporter.remark,
             add_source=metrics.add_source,
         )
-        with _LastWords(log):
+        with _CrashLog(log):
             cloud = await cloud_module.open_cloud(site)
         stack.push_async_callback(cloud.close)
         operator = Operator(
@@ -112,20 +113,19 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         log.info("stopped")
 
 
-class _Lines(Struct, frozen=True):
+class _Connections(Struct, frozen=True):
     """
-    Connections to the API server.
+    Connections to the API server, each with a rate limit of its own.
 
-    Elections have one of their own: being throttled must not cost the lease. So have events,
-    thousands of which must not be in the way of launches, and the names of their nodes that pods
-    are told, for which those nodes wait.
+    `own` is for the election, since throttling must not cost the lease. `events` is separate since
+    thousands of events must not delay launches, and `nominations` since nodes wait for them.
     """
 
     fence: Fence | None
     usual: Connection
     own: Connection
     nominations: Connection
-    telling: Connection
+    events: Connection
 
     def check_write(self, what: str) -> None:
         """Raise LeadershipUncertain unless a call to the cloud may change something now."""
@@ -139,7 +139,7 @@ async def _connected(
     options: Options,
     metrics: Metrics,
     troubles: "_Troubles",
-) -> _Lines:
+) -> _Connections:
     """Open all connections; they are closed with the stack."""
     rate = Rate(options.kube_qps, options.kube_burst)
     answered = RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered
@@ -156,18 +156,20 @@ async def _connected(
         Connection(access, rate=each, on_answer=answered, fence=only_leading)
         for each, only_leading in ((None, None), (None, fence), (rate, fence))
     )
-    return _Lines(fence, *[await stack.enter_async_context(each) for each in (usual, *more)])
+    return _Connections(fence, *[await stack.enter_async_context(each) for each in (usual, *more)])
 
 
-def _election(lines: _Lines, options: Options, troubles: "_Troubles") -> Election:
-    """Return the candidate for the lease; it opens the fence for as long as it surely leads."""
-    own, on_trouble = lines.own, troubles.unelected
+def _election(connections: _Connections, options: Options, troubles: "_Troubles") -> Election:
+    """Return the election for the lease; it opens the fence while this replica surely leads."""
+    own, on_trouble = connections.own, troubles.unelected
     candidacy = Candidacy(options.lease_namespace or own.namespace, options.lease_name)
-    return Election(own.objects, WallClock(), candidacy, on_trouble=on_trouble, fence=lines.fence)
+    return Election(
+        own.objects, WallClock(), candidacy, on_trouble=on_trouble, fence=connections.fence
+    )
 
 
 async def _act(operator: Operator, cloud: CloudProvider, on_start: Callable[[], None]) -> None:
-    """Lead, until cancelled."""
+    """Run the controllers of the leader, until cancelled."""
     on_start()
     cloud.start()
     try:
@@ -179,18 +181,18 @@ async def _act(operator: Operator, cloud: CloudProvider, on_start: Callable[[], 
 async def _until(
     end: asyncio.Event, watching: Awaitable[None], acting: Awaitable[bool | None], log: Log
 ) -> None:
-    """Watch, wait for the lease and act, until `end` is set; raise Crashed if any fails."""
+    """Watch, and act once elected, until `end` is set; raise Crashed if either fails."""
     watch, act = asyncio.ensure_future(watching), asyncio.ensure_future(acting)
     ending = asyncio.ensure_future(end.wait())
     await asyncio.wait((watch, act, ending), return_when=asyncio.FIRST_COMPLETED)
     is_over = end.is_set()
-    # Controllers stop first; until then what they see must stay fresh.
+    # Controllers stop before the watches, so that they never decide on outdated objects.
     for task in (act, watch, ending):
         task.cancel()
         await asyncio.wait((task,))
     if is_over:
         return
-    with _LastWords(log):
+    with _CrashLog(log):
         for task in (watch, act):
             if not task.cancelled():
                 task.result()
@@ -200,7 +202,7 @@ async def _until(
 async def _serve(
     stack: AsyncExitStack, options: Options, metrics: Metrics, operator: Operator
 ) -> None:
-    """Answer Prometheus and kubelets."""
+    """Serve metrics, probes and profiles."""
     host = options.bind_address
     if options.has_profiling:
         port, flag = options.profiling_port, "--profiling-port"
@@ -229,14 +231,14 @@ async def _serve(
 
 @asynccontextmanager
 async def _events(connection: Connection, troubles: "_Troubles") -> AsyncIterator[EventRecorder]:
-    """Write events, those of the end included."""
+    """Write events in the background; at the end, write the pending ones."""
     rates = {reason: TokenBucket(*rate) for reason, rate in _EVENT_RATES.items()}
     recorder = EventRecorder(
         connection.objects,
         WallClock(),
         instance=socket.gethostname(),
         rates=rates,
-        on_trouble=troubles.untold,
+        on_trouble=troubles.unwritten,
         on_drop=troubles.dropped,
     )
     writing = asyncio.create_task(recorder.run(), name="events")
@@ -258,7 +260,7 @@ def _journal(
     )
     loop = asyncio.get_running_loop()
 
-    # The journal writes in a thread of its own; logs and metrics are for the loop alone.
+    # The journal writes in its own thread; logs and metrics belong to the event loop.
     def lost(problem: str) -> None:
         loop.call_soon_threadsafe(troubles.unrecorded, problem)
 
@@ -270,14 +272,14 @@ def _journal(
     return journal
 
 
-class _LastWords:
-    """Has the log say what ends the operator."""
+class _CrashLog:
+    """Logs the error that ends the operator, and raises Crashed."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
 
     def __enter__(self) -> None:
-        """Begin with what may end it."""
+        """Enter the block whose errors end the operator."""
 
     def __exit__(
         self,
@@ -285,14 +287,14 @@ class _LastWords:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # A flag that cannot be is shown as that of any other command.
+        # An invalid option is shown on stderr, as for other commands.
         if isinstance(error, Exception) and not isinstance(error, OptionInvalid):
-            self._log.error("operator has ended", error=known(error))
+            self._log.error("operator has ended", error=as_karpy_error(error))
             raise Crashed from error
 
 
 class _Troubles:
-    """Writes down what does not work right now, and will be tried again."""
+    """Logs and counts failures that are retried."""
 
     def __init__(self, log: Log, metrics: Metrics) -> None:
         self._log = log
@@ -306,7 +308,7 @@ class _Troubles:
             kind=str(kind),
             name=key,
             error=error,
-            stacktrace="".join(format_exception(error, limit=_FRAMES)),
+            stacktrace="".join(format_exception(error, limit=_STACK_LIMIT)),
         )
 
     def unfollowed(self, kind: Kind, error: KarpyError) -> None:
@@ -321,7 +323,7 @@ class _Troubles:
     def unelected(self, error: KarpyError) -> None:
         self._log.error("lease cannot be had", error=error)
 
-    def untold(self, notice: Notice, error: KarpyError) -> None:
+    def unwritten(self, notice: Notice, error: KarpyError) -> None:
         self._log.debug("event cannot be written", reason=notice.reason, error=error)
 
     def dropped(self) -> None:

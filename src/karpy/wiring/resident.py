@@ -30,14 +30,14 @@ BRISK: Final = WorldSettings(
     timing=Timing(ready_seconds=0, start_seconds=0.5, stop_seconds=0.5, beat_seconds=10),
     taints_nodes=True,
 )
-"""Nodes are ready as soon as they are there, as KWOK's are; leases are renewed, for people look."""
+"""Nodes are ready as soon as they register, as KWOK nodes are; kubelets renew their leases."""
 _NAME: Final = "karpenter"
 
 OpenCloud = Callable[[Site], Awaitable[Cloud]]
-"""Opens the cloud that a cluster is on."""
+"""Opens the cloud of a cluster."""
 
 _LIVE: Final = WorldSettings(timing=Timing(beat_seconds=10), taints_nodes=True)
-"""People look at leases, and see whether they are renewed."""
+"""A cluster for kubectl: kubelets renew their leases."""
 
 
 async def _kwok(site: Site) -> Cloud:
@@ -55,9 +55,9 @@ async def operating(
     open_cloud: OpenCloud | None = None,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """
-    Have the autoscaler work for a cluster; its task ends early only if something is wrong.
+    Run the operator in a cluster, as a task that ends early only by an error.
 
-    Without a cloud its nodes are KWOK's.
+    Without `open_cloud` the cloud is KWOK.
     """
     objects = EmbeddedObjects(world.store, manager=_NAME)
     options = options or Options()
@@ -85,7 +85,7 @@ async def operating(
 
 @asynccontextmanager
 async def autoscaled(world: World, log: Path) -> AsyncIterator[asyncio.Task[None]]:
-    """Have the autoscaler work for a cluster, with events for kubectl and a log in a file."""
+    """Run the operator in a cluster, with events for kubectl and a log in a file."""
     lines = open_lines((str(log),), ())
     objects = EmbeddedObjects(world.store, manager=_NAME)
     recorder = EventRecorder(objects, world.clock, instance="karpy-cluster")
@@ -101,7 +101,7 @@ async def autoscaled(world: World, log: Path) -> AsyncIterator[asyncio.Task[None
 
 
 def apply_manifests(world: World, documents: Iterable[tuple[str, str]]) -> list[JsonObject]:
-    """Create what manifests describe, given as name and text; raise what stands in the way."""
+    """Create the objects of manifests, given as file name and text; raise the first error."""
     kinds = {(each.kind.api_version, each.kind.name): each.kind for each in world.store.kinds}
     created = []
     for file, text in documents:
@@ -115,17 +115,17 @@ def apply_manifests(world: World, documents: Iterable[tuple[str, str]]) -> list[
 
 
 class _LogVoice:
-    """Writes to a log what controllers say; there are no metrics here."""
+    """The Voice that writes to a log, without metrics."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
 
     def count(self, count: Count) -> None:
-        """Let it go."""
+        """Ignore a count."""
         del count
 
     def remark(self, remark: Remark) -> None:
-        """Write a line."""
+        """Write a remark as a line of the log."""
         log = self._log.bind(**remark.fields)
         if remark.is_error:
             log.error(remark.event)
@@ -133,7 +133,7 @@ class _LogVoice:
             log.info(remark.event)
 
     def fail(self, controller: str, key: str, error: BaseException) -> None:
-        """Write that a controller could not work on an object."""
+        """Log the failed reconcile of an object."""
         self._log.error("Reconciler error", controller=controller, name=key, error=error)
 
 
@@ -141,8 +141,8 @@ class _LogVoice:
 async def embedded_world(
     settings: WorldSettings | None = None, *, seed: int = 0
 ) -> AsyncIterator[World]:
-    """Let a cluster live on the running loop, from now on and in real time."""
-    # Objects keep whole seconds: a world that begins within one would round differently each time.
+    """Run an embedded cluster on the running loop, in real time from now on."""
+    # Objects keep whole seconds: the start is one, so that rounding is always the same.
     world = World(settings or _LIVE, seed=seed, start=datetime.now(UTC).replace(microsecond=0))
     world.start()
     try:

@@ -106,7 +106,7 @@ def test_values_fit_their_types(field: str, value: object, read: object) -> None
         ({"metadata": {"managedFields": [{"fieldsV1": []}]}}, "of type map[string]interface {}"),
     ],
 )
-def test_values_that_do_not_fit_are_told_as_go_does(obj: object, problem: str) -> None:
+def test_values_of_the_wrong_type_have_the_message_of_go(obj: object, problem: str) -> None:
     with pytest.raises(Mismatch) as raised:
         Decoder().read(obj, POD)
 

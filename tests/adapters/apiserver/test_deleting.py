@@ -9,7 +9,7 @@ from tests.adapters.apiserver.stranger import (
 )
 
 
-async def test_what_is_gone_is_told_by_a_status(client: Stranger) -> None:
+async def test_a_deletion_at_once_returns_a_status(client: Stranger) -> None:
     made = await client.post(CONFIG_MAPS, config_map("a"))
 
     reply = await client.ask("DELETE", f"{CONFIG_MAPS}/a")
@@ -22,7 +22,7 @@ async def test_what_is_gone_is_told_by_a_status(client: Stranger) -> None:
     }
 
 
-async def test_what_is_held_is_told_by_itself(client: Stranger) -> None:
+async def test_a_held_deletion_returns_the_object(client: Stranger) -> None:
     held = config_map("a")
     held["metadata"]["finalizers"] = ["example.com/hold"]
     await client.post(CONFIG_MAPS, held)
@@ -33,7 +33,7 @@ async def test_what_is_held_is_told_by_itself(client: Stranger) -> None:
     assert reply.body["metadata"]["deletionTimestamp"]
 
 
-async def test_a_pod_is_told_by_itself_even_if_it_is_gone(client: Stranger) -> None:
+async def test_a_deletion_returns_the_pod_even_if_it_is_gone(client: Stranger) -> None:
     await client.post(PODS, pod("a", schedulerName="mine"))
 
     reply = await client.ask("DELETE", f"{PODS}/a?gracePeriodSeconds=0")

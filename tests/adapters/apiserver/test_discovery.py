@@ -65,7 +65,7 @@ async def test_everything_can_be_had_at_once(client: Stranger) -> None:
     assert [each["subresource"] for each in deployments["subresources"]] == ["scale", "status"]
 
 
-async def test_the_core_is_told_apart_at_once(client: Stranger) -> None:
+async def test_aggregated_discovery_of_the_core_group_has_no_other_group(client: Stranger) -> None:
     reply = await client.get("/api", AGGREGATED)
 
     resources = by_name(reply.body["items"][0]["versions"][0]["resources"], "resource")

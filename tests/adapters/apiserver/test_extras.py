@@ -31,14 +31,14 @@ async def test_all_rules_are_one(client: Stranger) -> None:
     assert reply.body["status"]["resourceRules"][0]["verbs"] == ["*"]
 
 
-async def test_who_asks_is_told_who_they_are(client: Stranger) -> None:
+async def test_a_self_review_returns_the_user(client: Stranger) -> None:
     reply = await client.post(f"{AUTHENTICATION}/selfsubjectreviews", {})
 
     assert reply.body["kind"] == "SelfSubjectReview"
     assert reply.body["status"]["userInfo"]["username"] == "kubernetes-admin"
 
 
-async def test_a_wrong_token_is_nobodys(client: Stranger) -> None:
+async def test_a_wrong_token_is_unauthorized(client: Stranger) -> None:
     reply = await client.post(f"{AUTHENTICATION}/tokenreviews", {"spec": {"token": "wrong"}})
 
     assert reply.body["status"] == {"authenticated": False}

@@ -222,7 +222,7 @@ async def test_a_stale_write_is_a_conflict(client: Stranger) -> None:
     assert reply.body["details"] == {"name": "a", "kind": "configmaps"}
 
 
-async def test_what_is_wrong_with_an_object_is_told_field_by_field(client: Stranger) -> None:
+async def test_faults_of_an_object_are_reported_by_field(client: Stranger) -> None:
     reply = await client.post(NODE_POOLS, node_pool("a", weight=500))
 
     assert (reply.status, reply.body["reason"]) == (422, "Invalid")

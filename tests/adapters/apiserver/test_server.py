@@ -58,7 +58,7 @@ async def test_the_certificate_is_for_localhost_too(served: ServedCluster) -> No
     assert response.status == 200
 
 
-async def test_a_port_that_is_taken_is_told(world: World, served: ServedCluster) -> None:
+async def test_a_port_that_is_taken_is_an_error(world: World, served: ServedCluster) -> None:
     port = int(served.url.rpartition(":")[2])
 
     with pytest.raises(Unreachable, match=f"cannot listen on 127.0.0.1:{port}"):
@@ -66,7 +66,7 @@ async def test_a_port_that_is_taken_is_told(world: World, served: ServedCluster)
             pass
 
 
-async def test_a_kubeconfig_that_cannot_be_written_is_told(
+async def test_a_kubeconfig_that_cannot_be_written_is_an_error(
     world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     nowhere = tmp_path_factory.mktemp("a") / "missing" / "kubeconfig"
@@ -97,7 +97,7 @@ async def test_a_server_that_ends_ends_its_watches(world: World) -> None:
     await client.__aexit__()
 
 
-async def test_a_mistake_of_ours_is_told_to_both_sides(
+async def test_a_bug_is_reported_to_client_and_server(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mistakes: list[BaseException] = []

@@ -86,7 +86,7 @@ async def test_bookmarks_are_only_for_those_who_want_them(client: Stranger) -> N
     assert [each["type"] for each in events] == ["BOOKMARK"]
 
 
-async def test_an_expired_version_is_told_in_the_stream(client: Stranger) -> None:
+async def test_an_expired_version_is_an_error_in_the_stream(client: Stranger) -> None:
     await client.post_all(CONFIG_MAPS, *(config_map(f"a{number}") for number in range(110)))
 
     async with client.watch(f"{WATCH}&resourceVersion=1") as lines:

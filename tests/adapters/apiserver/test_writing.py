@@ -104,7 +104,7 @@ async def test_applying_makes_and_then_changes(client: Stranger) -> None:
     assert second.body["data"] == {"y": "2"}
 
 
-async def test_a_conflict_of_managers_is_told_field_by_field(client: Stranger) -> None:
+async def test_a_conflict_of_managers_is_reported_by_field(client: Stranger) -> None:
     await client.patch(f"{CONFIG_MAPS}/a?fieldManager=me", config_map("a", x="1"), APPLY)
     path = f"{CONFIG_MAPS}/a?fieldManager=you"
 

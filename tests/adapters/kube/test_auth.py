@@ -16,7 +16,7 @@ async def test_fixed_credentials_stay_what_they_are() -> None:
     assert await credentials.renewed(identity) == identity
 
 
-async def test_nobody_shows_nothing() -> None:
+async def test_a_user_without_credentials_has_no_identity() -> None:
     assert await FixedCredentials(User()).identity() == Identity()
 
 

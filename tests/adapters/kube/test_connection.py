@@ -128,7 +128,7 @@ def test_an_address_of_version_6_is_put_in_brackets(tmp_path: Path) -> None:
     assert access.endpoint.server == "https://[fd00::1]:443"
 
 
-def test_a_pod_without_its_authority_is_told_so(tmp_path: Path) -> None:
+def test_a_pod_without_its_ca_bundle_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CredentialsRefused, match=r"ca\.crt"):
         read_service_account(IN_POD, str(tmp_path))
 
@@ -138,7 +138,9 @@ def test_without_a_token_this_is_no_pod(tmp_path: Path, env: dict[str, str]) -> 
     assert not is_in_cluster(env, str(tmp_path))
 
 
-def test_nothing_to_connect_with_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_kubeconfig_is_an_error_with_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
     with pytest.raises(KubeconfigInvalid) as raised:

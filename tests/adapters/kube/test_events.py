@@ -154,7 +154,7 @@ def test_what_can_wait_is_said_last_and_slowly() -> None:
     assert len(reasons(store)) == 41
 
 
-def test_a_server_that_refuses_events_disturbs_nobody() -> None:
+def test_a_server_that_refuses_events_is_harmless() -> None:
     store = SmallStore()
     store.is_failing = True
     troubles: list[str] = []

@@ -128,7 +128,7 @@ async def test_a_plugin_that_fails_early_leaves_credentials_that_still_hold(
     assert still == bearer("token-1")
 
 
-async def test_a_plugin_is_told_what_it_needs(tmp_path: Path) -> None:
+async def test_a_plugin_gets_the_exec_info(tmp_path: Path) -> None:
     program = plugin(tmp_path, ECHO)
     given = credentials(
         ExecPlugin(

@@ -55,7 +55,7 @@ def test_a_status_becomes_the_error_of_its_code_and_reason(
     assert failed.message == f"cannot get nodes `n1`: no (HTTP {code})"
 
 
-def test_causes_that_the_message_leaves_out_are_told() -> None:
+def test_causes_that_the_message_leaves_out_are_added() -> None:
     causes = [
         {"reason": "FieldValueInvalid", "message": "must be positive", "field": "spec.a"},
         {"message": "known already"},

@@ -94,7 +94,7 @@ def unreadable(name: str, version: str) -> Change[str]:
     return Change(f"shop/{name}", None, version, problem)
 
 
-async def test_everything_is_told_then_synced_then_every_change(
+async def test_objects_are_delivered_then_synced_then_every_change(
     server: ScriptedServer, follower: Follower
 ) -> None:
     server.says(
@@ -272,7 +272,7 @@ async def test_a_server_that_restarts_is_found_again(
         drop,
     ],
 )
-async def test_trouble_with_the_list_is_told_and_tried_again(
+async def test_a_failed_list_is_reported_and_retried(
     server: ScriptedServer, follower: Follower, trouble: Answer
 ) -> None:
     server.says(*[trouble] * 12, page(web("a", "1"), version="9"), stream(then="hang"))
@@ -322,7 +322,7 @@ async def test_credentials_that_fail_are_trouble_not_the_end(server: ScriptedSer
     assert follower.troubles[:2] == ["pods: CredentialsRefused"] * 2
 
 
-async def test_an_object_that_cannot_be_read_is_told_as_such_and_reported(
+async def test_an_unreadable_object_is_delivered_as_such_and_reported(
     server: ScriptedServer, follower: Follower
 ) -> None:
     server.says(
@@ -363,7 +363,7 @@ async def test_an_object_without_a_name_is_reported(
     assert [key for key, _ in follower.unreadable] == ["", ""]
 
 
-async def test_events_of_a_kind_nobody_knows_are_passed_over(
+async def test_events_of_an_unknown_type_are_ignored(
     server: ScriptedServer, follower: Follower
 ) -> None:
     server.says(

@@ -68,7 +68,7 @@ def test_another_context_can_be_named(tmp_path: Path) -> None:
     assert (access.endpoint.server, access.namespace) == ("https://far", "default")
 
 
-def test_a_context_without_a_user_is_nobody(tmp_path: Path) -> None:
+def test_a_context_without_a_user_has_an_empty_user(tmp_path: Path) -> None:
     assert read_kubeconfig([written(tmp_path, SMALL)], "nobody").user == User()
 
 
@@ -157,7 +157,7 @@ def test_checks_can_be_switched_off(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_every_way_to_be_somebody_is_read(tmp_path: Path, text: str, user: User) -> None:
+def test_every_kind_of_credentials_is_read(tmp_path: Path, text: str, user: User) -> None:
     assert read_user(tmp_path, text) == user
 
 

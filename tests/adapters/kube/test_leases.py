@@ -197,7 +197,7 @@ def test_a_leader_that_cannot_renew_steps_down_before_others_step_in(
     assert 20 + 7 <= when <= 20 + 12
 
 
-def test_a_short_trouble_costs_nothing_and_is_told() -> None:
+def test_a_short_failure_keeps_the_lease_and_is_reported() -> None:
     async def story() -> tuple[bool, int]:
         store, troubles = SmallStore(), list[ClusterError | CredentialsRefused]()
         candidate = Election(
@@ -223,7 +223,7 @@ def test_a_short_trouble_costs_nothing_and_is_told() -> None:
     assert troubles >= 2
 
 
-def test_a_leader_whose_lease_somebody_took_stops_at_once() -> None:
+def test_a_leader_whose_lease_was_taken_stops_at_once() -> None:
     async def story() -> tuple[bool, float, str]:
         store = SmallStore()
         leading = asyncio.create_task(election(store, "a").lead(forever))

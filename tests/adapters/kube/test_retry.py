@@ -83,7 +83,7 @@ def test_a_bucket_fills_up_no_further_than_its_burst() -> None:
     assert run(passing()) == [True, True, False]
 
 
-def test_whoever_stops_waiting_gives_their_turn_back() -> None:
+def test_a_cancelled_wait_returns_its_token() -> None:
     async def passing() -> float:
         bucket = TokenBucket(qps=1, burst=1)
         await bucket.take()

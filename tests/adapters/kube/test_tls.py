@@ -115,7 +115,7 @@ async def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
     assert "renewed" in told
 
 
-async def test_whoever_insists_may_skip_all_checks(tmp_path: Path) -> None:
+async def test_all_tls_checks_can_be_skipped(tmp_path: Path) -> None:
     async with tls_server(tmp_path, Authority()) as server:
         await ask(access_to(server, is_verified=False))
 

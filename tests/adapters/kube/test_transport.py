@@ -82,7 +82,7 @@ async def test_a_no_is_not_asked_again(server: ScriptedServer, api: KubeApi) -> 
     assert len(server.asked) == 1
 
 
-async def test_a_create_is_not_repeated_when_nobody_knows_whether_it_happened(
+async def test_a_create_with_an_unknown_outcome_is_not_repeated(
     server: ScriptedServer, api: KubeApi
 ) -> None:
     server.says(failure(500, "InternalError"), OK)
@@ -103,7 +103,7 @@ async def test_a_create_that_was_throttled_did_not_happen_and_is_repeated(
     assert len(server.asked) == 2
 
 
-async def test_an_eviction_against_a_budget_is_told_at_once(
+async def test_an_eviction_refused_by_a_budget_is_raised_at_once(
     server: ScriptedServer, api: KubeApi
 ) -> None:
     server.says(failure(429, "TooManyRequests"), OK)
@@ -128,9 +128,7 @@ async def test_a_patch_is_repeated_unless_it_would_do_more_the_second_time(
     assert len(server.asked) == count
 
 
-async def test_whoever_is_told_to_wait_very_long_is_told_so(
-    server: ScriptedServer, api: KubeApi
-) -> None:
+async def test_a_very_long_retry_after_is_raised(server: ScriptedServer, api: KubeApi) -> None:
     server.says(text("", 503, Retry_After="3600"))
 
     with pytest.raises(ServerFault) as raised:
@@ -190,7 +188,9 @@ async def test_requests_beyond_the_rate_wait(server: ScriptedServer) -> None:
     assert asyncio.get_running_loop().time() - began >= 0.09
 
 
-async def test_nobody_at_the_address_is_unreachable(server: ScriptedServer, api: KubeApi) -> None:
+async def test_an_address_without_a_server_is_unreachable(
+    server: ScriptedServer, api: KubeApi
+) -> None:
     await server.stop()
 
     with pytest.raises(Unreachable, match=f"no connection to {server.url}"):
@@ -229,7 +229,7 @@ class Listener:
         self.heard.append((method, path, status))
 
 
-async def test_somebody_hears_of_every_request_and_its_answer(server: ScriptedServer) -> None:
+async def test_every_request_and_its_status_is_reported(server: ScriptedServer) -> None:
     listener = Listener()
     transport = transport_to(server, on_answer=listener)
     server.says(failure(500, "InternalError"), OK)
@@ -240,7 +240,7 @@ async def test_somebody_hears_of_every_request_and_its_answer(server: ScriptedSe
     assert listener.heard == [("GET", "/api/v1/nodes/n1", status) for status in (500, 200)]
 
 
-async def test_somebody_hears_of_a_request_without_an_answer(server: ScriptedServer) -> None:
+async def test_a_request_without_an_answer_is_reported(server: ScriptedServer) -> None:
     listener = Listener()
     transport = transport_to(server, on_answer=listener)
     server.says(drop)

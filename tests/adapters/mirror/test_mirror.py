@@ -222,18 +222,18 @@ async def test_a_noted_claim_that_never_came_can_be_forgotten(store: Store) -> N
         mirror.note_claim(node_claim("default-a"))
         later = datetime.now(UTC) + timedelta(seconds=15)
 
-        untold = mirror.untold_claims(later)
+        untold = mirror.undelivered_claims(later)
         mirror.forget_claim("default-a")
 
         assert untold == ["default-a"]
         assert mirror.is_synced
 
 
-async def test_a_claim_that_was_told_is_not_forgotten(store: Store) -> None:
+async def test_a_delivered_claim_is_not_dropped(store: Store) -> None:
     async with running(store) as mirror:
         mirror.note_claim(node_claim("default-a"))
         store.create(NODE_CLAIM, a_claim("default-a"))
-        await until(lambda: not mirror.untold_claims(datetime.now(UTC)))
+        await until(lambda: not mirror.undelivered_claims(datetime.now(UTC)))
 
         mirror.forget_claim("default-a")
 

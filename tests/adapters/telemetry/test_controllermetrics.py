@@ -88,13 +88,13 @@ def test_a_queue_tells_how_long_keys_wait_and_are_worked_on() -> None:
     }
 
 
-def test_what_goes_on_is_told() -> None:
+def test_work_in_progress_is_measured() -> None:
     _, gauges = work_for(0.5, "well", "again", "fails")
 
     assert gauges == [1.0, 1.0, 0.5, 2.0, 2.0]
 
 
-def test_what_has_not_happened_is_told_as_nothing() -> None:
+def test_metrics_without_samples_are_zero() -> None:
     book, gauges = work_for(1)
 
     errors = "controller_runtime_reconcile_errors_total"

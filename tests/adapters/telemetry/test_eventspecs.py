@@ -27,7 +27,7 @@ def test_every_event_is_described_once() -> None:
     assert len(set(reasons)) == len(reasons)
 
 
-def test_every_event_that_is_told_is_described() -> None:
+def test_every_published_event_is_described() -> None:
     told = {reason for path in product_files() for reason in _reasons(path)}
 
     unknown = sorted(told - {each.reason for each in (*EVENTS, *_of_clouds())})

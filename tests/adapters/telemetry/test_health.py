@@ -49,7 +49,7 @@ def test_a_controller_without_work_is_well_for_ever(
 
 
 @pytest.mark.parametrize(("seconds", "is_well"), [(0, True), (1, False)])
-def test_work_that_waits_too_long_is_told(
+def test_work_that_waits_too_long_is_reported(
     progress: ProgressCheck, observer: Observer, clock: _Clock, seconds: float, *, is_well: bool
 ) -> None:
     observer.add("a")

@@ -86,7 +86,7 @@ def test_only_debugging_tells_the_caller(out: io.BytesIO) -> None:
     assert _read(out)[0]["caller"].startswith("telemetry/test_logs.py:")
 
 
-def test_objects_are_told_by_namespace_and_name(out: io.BytesIO) -> None:
+def test_objects_are_logged_by_namespace_and_name(out: io.BytesIO) -> None:
     _log(out).info("a", Pod="shop/web", Node={"name": "n"}, took=timedelta(seconds=1))
 
     line = _read(out)[0]
@@ -141,7 +141,7 @@ def test_lines_go_to_files_and_standard_streams(
     lines.close()
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileUnwritable, match="No such file or directory"):
         open_lines([str(tmp_path / "no" / "log")], [])
 

@@ -31,11 +31,11 @@ def metrics() -> Metrics:
     return Metrics(SPECS)
 
 
-def test_nothing_is_told_before_anything_happened(metrics: Metrics) -> None:
+def test_a_fresh_registry_exports_nothing(metrics: Metrics) -> None:
     assert _lines(metrics) == []
 
 
-def test_a_counter_is_told_as_prometheus_wants_it(metrics: Metrics) -> None:
+def test_a_counter_is_exported_in_the_format_of_prometheus(metrics: Metrics) -> None:
     metrics.count(Count("nodes_created_total", {"nodepool": "a", "zone": 'z"\\\n'}))
     metrics.count(Count("nodes_created_total", {"zone": 'z"\\\n', "nodepool": "a"}, 2))
 
@@ -168,7 +168,7 @@ def test_only_gauges_can_be_asked_for(metrics: Metrics) -> None:
         metrics.render()
 
 
-def test_an_age_is_told_as_of_when_it_is_asked() -> None:
+def test_an_age_is_computed_at_the_scrape() -> None:
     moments: Iterator[float] = iter([1010.0, 1070.5, 990.0])
     spec = age("karpenter_pods_unbound_time_seconds", ("name",), "Waits.")
     metrics = Metrics([spec], today=lambda: next(moments))

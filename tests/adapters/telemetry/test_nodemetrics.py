@@ -22,7 +22,7 @@ def watched() -> Book:
     return book
 
 
-def test_a_node_is_told_with_all_that_it_is_known_by() -> None:
+def test_a_node_is_exported_with_all_its_labels() -> None:
     book = watched()
     book.put_node(HERE)
     book.put_claim(claim())
@@ -47,7 +47,7 @@ def test_a_node_is_told_with_all_that_it_is_known_by() -> None:
     assert book.told("nodes_current_lifetime_seconds", "managed") == {"true": 3600.0}
 
 
-def test_what_a_node_has_is_told_by_resource() -> None:
+def test_resources_of_a_node_are_exported_by_resource() -> None:
     book = watched()
     book.put_node(HERE)
     web = replace(pod("web", on="node-1", cpu="1500m", memory="1Gi"), limits={"cpu": 2000})
@@ -76,7 +76,7 @@ def test_what_a_node_has_is_told_by_resource() -> None:
     }
 
 
-def test_utilization_is_told_of_all_nodes() -> None:
+def test_utilization_is_exported_for_all_nodes() -> None:
     book = watched()
     book.put_node(replace(HERE, allocatable={"cpu": 4000}))
     book.put_pods(pod("web", on="node-1", cpu="1"))
@@ -84,7 +84,7 @@ def test_utilization_is_told_of_all_nodes() -> None:
     assert book.told("cluster_utilization_percent", "resource_type") == {"cpu": 25.0}
 
 
-def test_a_node_that_is_gone_is_told_no_more() -> None:
+def test_a_deleted_node_has_no_series() -> None:
     book = watched()
     book.put_node(HERE)
     first = book.told("nodes_current_lifetime_seconds", "node_name")

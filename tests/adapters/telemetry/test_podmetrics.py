@@ -66,7 +66,7 @@ def ready(pod: Pod, seconds: float) -> Pod:
     return replace(bound(pod, 5), phase="Running", ready=NOON + timedelta(seconds=seconds))
 
 
-def test_a_pod_is_told_with_the_node_it_runs_on() -> None:
+def test_a_pod_is_exported_with_its_node() -> None:
     story = Story()
     story.book.put_node(node(labels={ARCH: "arm64"}))
     owned = pod(
@@ -93,7 +93,7 @@ def test_a_pod_is_told_with_the_node_it_runs_on() -> None:
     ]
 
 
-def test_a_pod_without_a_node_is_told_without_one() -> None:
+def test_an_unbound_pod_is_exported_without_a_node() -> None:
     story = Story()
     story.book.put_pods(PENDING)
 

@@ -74,7 +74,7 @@ async def test_a_scrape_is_compressed_for_clients_that_accept_it() -> None:
     assert b"process_cpu_seconds_total" in gzip.decompress(body)
 
 
-async def test_a_port_that_is_taken_is_told_by_its_flag() -> None:
+async def test_a_port_that_is_taken_is_an_error_of_its_flag() -> None:
     async with HttpServer(metrics_application(Metrics()), 0, flag="--metrics-port") as first:
         second = HttpServer(metrics_application(Metrics()), first.port, flag="--metrics-port")
 
@@ -132,7 +132,7 @@ async def test_what_has_one_address_is_served_on_no_other() -> None:
     assert status == 200
 
 
-async def test_an_address_that_this_machine_does_not_have_is_told_by_its_flag() -> None:
+async def test_an_address_that_this_machine_does_not_have_is_an_error_of_its_flag() -> None:
     site = HttpServer(metrics_application(Metrics()), 0, flag="--metrics-port", host="192.0.2.1")
 
     with pytest.raises(OptionInvalid, match=r"`--bind-address` is 192\.0\.2\.1, where we"):

@@ -124,7 +124,7 @@ def test_everything_that_is_counted_has_a_spec() -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
-def test_every_metric_can_be_told(spec: MetricSpec) -> None:
+def test_every_metric_can_be_exported(spec: MetricSpec) -> None:
     metrics = Metrics([spec])
     tell = {
         True: lambda: metrics.set(spec.name, 1, dict.fromkeys(spec.labels, "x")),

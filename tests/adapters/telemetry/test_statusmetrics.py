@@ -28,7 +28,7 @@ def said(status: str, reason: str = "Why") -> ClaimRecord:
     return replace(record, conditions=Conditions((condition,)))
 
 
-def test_each_condition_is_told_once_more_for_all_kinds() -> None:
+def test_each_condition_is_also_exported_for_all_kinds() -> None:
     book = watched()
     book.put_claim(said(TRUE))
 
@@ -57,7 +57,7 @@ def test_a_condition_is_as_old_as_its_last_change() -> None:
     assert seconds == {"False": 90.0}
 
 
-def test_a_transition_is_counted_measured_and_told() -> None:
+def test_a_transition_is_counted_measured_and_causes_an_event() -> None:
     book = watched()
     book.put_claim(said(FALSE))
 
@@ -83,7 +83,7 @@ def test_what_is_there_already_is_counted_without_a_word() -> None:
     assert book.notices == []
 
 
-def test_objects_that_go_are_told_until_they_are_gone() -> None:
+def test_deleting_objects_are_exported_until_they_are_gone() -> None:
     book = watched()
     going = "operator_nodepool_termination_"
     record = pool()
@@ -108,7 +108,7 @@ def test_another_object_of_the_same_name_is_not_the_same() -> None:
     assert [each.note for each in book.notices] == ["Finalized karpenter.sh/termination"]
 
 
-def test_nodes_are_told_by_themselves_alone() -> None:
+def test_nodes_have_no_metrics_for_all_kinds() -> None:
     book = watched()
     book.put_node(node(labels={INITIALIZED: "true"}))
 

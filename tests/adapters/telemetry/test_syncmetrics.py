@@ -16,7 +16,7 @@ def gauges(book: Book) -> tuple[float, float]:
     )
 
 
-def test_it_is_told_for_how_long_nothing_can_be_decided() -> None:
+def test_the_time_without_a_synced_state_is_measured() -> None:
     book, answers = Book(), [True]
     sync = SyncMetrics(book.metrics, book.records, book, lambda: answers[-1])
     told = [gauges(book)]

@@ -10,7 +10,7 @@ def recorded(verdicts: VerdictMetrics, cluster: Snapshot) -> None:
     verdicts.record(cluster, decide(cluster))
 
 
-def test_only_the_last_decision_is_told() -> None:
+def test_only_the_last_decision_is_exported() -> None:
     book = Book()
     verdicts = VerdictMetrics(book.metrics, book)
     zones = "scheduler_pending_pods_by_effective_zone_count"
@@ -32,7 +32,7 @@ def test_before_the_first_decision_there_is_nothing_to_tell() -> None:
     assert book.told("karpy_refused_pods", "reason") == {}
 
 
-def test_a_decision_that_goes_on_is_told_by_its_age_and_in_the_end_by_how_long_it_took() -> None:
+def test_a_running_decision_is_measured_by_its_age_and_then_by_its_duration() -> None:
     book = Book()
     verdicts = VerdictMetrics(book.metrics, book)
     cluster = snapshot(pods=[pod("a")])

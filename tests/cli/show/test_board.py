@@ -79,7 +79,7 @@ async def test_a_machine_is_paid_for_from_its_launch_to_its_end() -> None:
 
 
 @on_virtual_time
-async def test_a_node_is_empty_only_after_it_had_somebody() -> None:
+async def test_a_node_is_empty_only_after_it_had_a_pod() -> None:
     """A daemon comes first to every new node; that no other pod is there yet says nothing."""
     followed = Followed()
     followed.claim("Launched", "Initialized", node="n1")

@@ -36,7 +36,7 @@ async def test_what_happens_to_several_at_once_is_one_line() -> None:
 
 
 @on_virtual_time
-async def test_a_refusal_is_told_once_and_again_when_the_reason_changes() -> None:
+async def test_a_refusal_is_shown_once_and_again_when_the_reason_changes() -> None:
     async with watched_world() as (_, chronicle):
         chronicle.tell(TRAINER)
         chronicle.tell(TRAINER)
@@ -51,7 +51,7 @@ async def test_a_refusal_is_told_once_and_again_when_the_reason_changes() -> Non
 
 
 @on_virtual_time
-async def test_troubles_are_told() -> None:
+async def test_failures_are_shown() -> None:
     async with watched_world() as (_, chronicle):
         chronicle.fail("nodeclaim.lifecycle", "default-1", ValueError("no such type"))
         chronicle.remark(Remark("creating nodeclaim failed", {"error": "quota"}, is_error=True))
@@ -79,7 +79,7 @@ SHARED = Command(
 
 
 @on_virtual_time
-async def test_commands_are_told_and_what_they_save_is_added_up_once_they_hold() -> None:
+async def test_commands_are_shown_and_their_savings_are_added_up_once_valid() -> None:
     async with watched_world() as (world, chronicle):
         snapshot = Snapshot(now=world.clock.now())
         asked = DisruptionQuestion(snapshot)

@@ -23,7 +23,7 @@ run(perform(Lines(Channel(sys.stdout, has_colour=False), 100)))
 """
 
 
-def test_the_story_is_told_line_by_line(snapshot: SnapshotAssertion) -> None:
+def test_the_story_is_printed_line_by_line(snapshot: SnapshotAssertion) -> None:
     sheet, out = channel()
 
     summary = run(perform(Lines(out, 100)))
@@ -34,7 +34,7 @@ def test_the_story_is_told_line_by_line(snapshot: SnapshotAssertion) -> None:
     assert (summary.is_complete, summary.troubles) == (True, 0)
 
 
-def test_machines_are_told_the_numbers(snapshot: SnapshotAssertion) -> None:
+def test_json_output_has_the_numbers(snapshot: SnapshotAssertion) -> None:
     _, out = channel()
 
     summary = run(perform(Lines(out, 100)))

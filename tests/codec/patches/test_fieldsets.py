@@ -62,7 +62,7 @@ def test_paths_read_like_code() -> None:
     ]
 
 
-def test_a_change_is_told_field_by_field() -> None:
+def test_a_change_is_reported_by_field() -> None:
     schema = schema_of(POD)
     old = {"spec": {"containers": [{"name": "a", "image": "1"}, {"name": "b"}]}}
     new = {"spec": {"containers": [{"name": "a", "image": "2"}], "nodeName": "n"}}

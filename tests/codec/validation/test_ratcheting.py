@@ -30,7 +30,7 @@ NUMBER: Final = {"type": "integer"}
         (NAMED, [{"name": "a", "v": "no"}], [{"name": "b"}, {"name": "a", "v": "no"}]),
     ],
 )
-def test_what_nobody_touched_may_stay(schema: object, old: object, new: object) -> None:
+def test_an_unchanged_invalid_value_may_stay(schema: object, old: object, new: object) -> None:
     strict = validator(x=schema, n=NUMBER)
 
     admitted = strict.admit(gadget(x=new, n=2), gadget(x=old, n=1))

@@ -68,7 +68,7 @@ def test_the_status_is_judged_alone_when_it_alone_is_written() -> None:
     assert judge.admit(broken, gadget(x=""), subresource="status") == broken
 
 
-def test_a_fault_of_the_status_is_told_as_an_api_server_does() -> None:
+def test_a_fault_of_the_status_has_the_message_of_an_api_server() -> None:
     judge = validator(x={**TEXT, "minLength": 1})
 
     error = refusal(judge, {**gadget(), "status": {"x": ""}}, gadget(), "status")

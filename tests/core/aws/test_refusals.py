@@ -76,12 +76,12 @@ def test_codes_of_aws_mean_something(code: str, expected: tuple[bool, ...]) -> N
     assert found == expected
 
 
-def test_a_missing_role_is_told_from_a_missing_profile() -> None:
+def test_a_missing_role_is_distinguished_from_a_missing_profile() -> None:
     assert is_role_missing("NoSuchEntity", "The role with name x cannot be found.")
     assert not is_role_missing("NoSuchEntity", "Instance Profile x cannot be found.")
 
 
-def test_a_full_spread_group_is_told_by_its_message() -> None:
+def test_a_full_spread_group_is_recognized_by_its_message() -> None:
     assert is_spread_full("exceeded the limit of 7 in a Spread Placement Group")
     assert not is_spread_full("no capacity")
 

@@ -298,7 +298,7 @@ def test_affinity_leads_to_settled_friends() -> None:
     assert why_beside(new, beside("bc")) == (Rule.AFFINITY,)
 
 
-def test_a_pod_may_start_its_group_where_nobody_of_it_may_be() -> None:
+def test_a_pod_may_start_its_group_where_no_pod_of_it_can_be() -> None:
     starter = pod("new", labels=WEB, affinity=(near("web"),))
     tied = replace(starter, rules=replace(starter.rules, node_selector=(in_zone("c"),)))
 
@@ -316,7 +316,7 @@ def test_friends_of_the_same_node_are_not_on_a_fresh_one() -> None:
     assert why(follower) == (Rule.AFFINITY,)
 
 
-def test_anti_affinity_leaves_the_zones_where_nobody_may_be() -> None:
+def test_anti_affinity_allows_zones_where_no_matching_pod_can_be() -> None:
     hermit = pod("new", anti_affinity=(near("web"),))
 
     assert zones_for(hermit, beside("a")) == {"b", "c"}
@@ -333,7 +333,7 @@ def test_hermits_of_the_plan_and_of_the_cluster_keep_their_zone() -> None:
     assert zones_for(new, plan, nodes=(node("n1", "b"),)) == {"c"}
 
 
-def test_a_domain_nobody_offers_is_no_domain() -> None:
+def test_a_domain_without_an_offering_is_no_domain() -> None:
     new = pod("new", labels=WEB, affinity=(AffinityTerm("rack", app("web")),))
 
     assert why(new) == (Rule.AFFINITY,)

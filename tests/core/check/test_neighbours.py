@@ -339,7 +339,7 @@ def test_a_chain_of_friends_arrives_one_after_another() -> None:
     assert plan({"a": [third, second, first]}).rules() == set()
 
 
-def test_a_node_without_the_label_is_near_to_nobody() -> None:
+def test_affinity_never_holds_on_a_node_without_the_topology_label() -> None:
     assert plan({"a": [friend("one", "rack"), pod("host", labels=WEB)]}).rules() == {Rule.AFFINITY}
 
 

@@ -74,7 +74,7 @@ def test_launches_have_names_of_their_own() -> None:
     assert plan.breaches() == (Breach(Rule.SHARED_NAME, "l1"),)
 
 
-def test_a_launch_for_nobody_is_found() -> None:
+def test_a_launch_without_pods_is_a_breach() -> None:
     assert world(launch("l1", [])).breaches() == (Breach(Rule.EMPTY_LAUNCH, "l1"),)
 
 
@@ -295,7 +295,7 @@ def test_nodes_are_counted_one_by_one() -> None:
     )
 
 
-def test_a_resource_nobody_adds_is_not_oversold() -> None:
+def test_a_limited_resource_that_no_launch_adds_is_not_oversold() -> None:
     assert limited(gpu="0").rules() == set()
 
 
@@ -374,7 +374,7 @@ def test_the_capacity_of_a_reservation_is_the_least_that_is_said() -> None:
     assert plan.rules() == {Rule.RESERVATION}
 
 
-def test_nobody_holds_what_does_not_exist_or_is_switched_off() -> None:
+def test_a_reservation_that_does_not_exist_or_is_switched_off_cannot_be_held() -> None:
     off = Settings(reserved_capacity=False)
     plan = holding(IS_RESERVED, HAS_ID)
 

@@ -17,7 +17,7 @@ def test_a_pod_is_placed_or_refused() -> None:
     assert plan.breaches() == ()
 
 
-def test_a_pod_nobody_knows_is_found() -> None:
+def test_an_unknown_pod_is_a_breach() -> None:
     plan = world(launch("l1", [WEB, pod("ghost")]), pods=[WEB], refused=[pod("spectre")])
 
     assert plan.breaches() == (

@@ -279,7 +279,7 @@ def test_match_label_keys_tell_revisions_apart() -> None:
     assert plan({"a": [again, new]}).rules() == {Rule.SPREAD}
 
 
-def test_a_rule_without_selector_counts_nobody() -> None:
+def test_a_rule_without_selector_counts_no_pod() -> None:
     blind = [
         replace(each, rules=replace(each.rules, spreads=(replace(even("web"), selector=None),)))
         for each in carriers(2)
@@ -354,7 +354,7 @@ def test_pods_of_a_service_are_spread_by_default() -> None:
     assert deduced(WEB_DEFAULTS, services=(SERVICE,)) == spread(one_of("app", "web"))
 
 
-def test_without_a_service_or_controller_there_is_nobody_to_be_spread_among() -> None:
+def test_without_a_service_or_controller_default_spreads_do_not_apply() -> None:
     strangers = (
         Service("other", "shop", {"app": "other"}),
         Service("far", "elsewhere", {"app": "web"}),

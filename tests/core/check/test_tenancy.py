@@ -42,7 +42,7 @@ def test_hard_taints_must_be_tolerated() -> None:
     )
 
 
-def test_startup_taints_and_soft_ones_keep_nobody_away() -> None:
+def test_startup_taints_and_soft_taints_exclude_no_pod() -> None:
     pools = (pool(taints=(SOFT,), startup_taints=(GPU,)),)
 
     assert on_launch(pod("web"), pools=pools).rules() == set()

@@ -54,7 +54,7 @@ def test_the_largest_type_of_a_replacement_must_fit_beside_all_nodes_that_stay(
     assert headroom(limits, *others) == Headroom(exceeded)
 
 
-def test_headroom_is_unknown_until_all_machines_are_launched() -> None:
+def test_the_headroom_is_unknown_until_all_machines_are_launched() -> None:
     coming = replace(node("a"), capacity={"nodes": 1})
 
     assert headroom({"cpu": "100"}, coming) == Headroom(is_known=False)
@@ -89,7 +89,7 @@ def test_a_replacement_is_launched_only_within_the_limits_of_now(
     assert len(progress.launches) == launches
 
 
-def test_a_command_does_not_wait_for_ever_for_a_machine() -> None:
+def test_a_command_without_its_machine_fails_in_the_end() -> None:
     coming = replace(node("a"), capacity={"nodes": 1})
     seen = snapshot(nodes=(OLD, coming), pools=[pool(limits={"cpu": "4"})])
     command = replace(COMMAND, stage=Stage.LAUNCHING)

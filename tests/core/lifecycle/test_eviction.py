@@ -156,7 +156,7 @@ def test_a_pod_that_is_gone_already_is_done(code: int) -> None:
     assert answered == EvictionAnswer(is_done=True, counts=counts)
 
 
-def test_a_budget_that_forbids_an_eviction_is_told() -> None:
+def test_a_budget_that_forbids_an_eviction_causes_an_event() -> None:
     answered = after_eviction(bound("web-1"), node(), "Empty", 429)
 
     assert answered == EvictionAnswer(
@@ -175,7 +175,7 @@ def test_a_budget_that_forbids_an_eviction_is_told() -> None:
     )
 
 
-def test_several_budgets_of_one_pod_are_told() -> None:
+def test_several_budgets_of_one_pod_cause_an_event() -> None:
     answered = after_clash(bound("web-1"), node(), 500)
 
     assert answered.refusal == "eviction does not support multiple PDBs"

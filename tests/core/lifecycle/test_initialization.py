@@ -75,7 +75,7 @@ def test_the_first_thing_a_node_lacks_is_named(
     assert replace(changes, claim=None) == Changes()
 
 
-def test_drivers_must_have_told_their_devices() -> None:
+def test_drivers_must_have_published_their_devices() -> None:
     changes = initialize(registered(cpu=1000), (node(),), NOON, ["gpu.example.com", "a.com"])
 
     assert condition_of(changes.claim, "Initialized") == (

@@ -90,7 +90,7 @@ def test_a_launched_claim_says_what_it_became() -> None:
     )
 
 
-def test_a_claim_that_is_sold_out_goes_and_its_waiting_pods_are_told() -> None:
+def test_a_sold_out_claim_is_deleted_with_events_on_its_waiting_pods() -> None:
     pods = [
         pod("waits"),
         pod("runs", on="node-1"),

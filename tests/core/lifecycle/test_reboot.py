@@ -148,7 +148,7 @@ def test_until_it_is_back_a_node_does_not_count_as_initialized() -> None:
     assert changes.node == machine()
 
 
-def test_a_new_boot_takes_pods_again_and_is_told() -> None:
+def test_a_rebooted_node_takes_pods_again_with_an_event() -> None:
     claimed = asked("RebootIssued", boot="boot-1")
 
     step = reboot(claimed, machine("boot-2", ready=False), (), NOON + MINUTE)

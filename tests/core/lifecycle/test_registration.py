@@ -112,7 +112,7 @@ def test_a_node_may_refuse_the_taints_of_its_claim() -> None:
     assert changes.node.taints == (SHORT_GATE,)
 
 
-def test_a_node_without_the_first_taint_registers_and_is_told_of() -> None:
+def test_a_node_without_the_unregistered_taint_registers_and_is_reported() -> None:
     changes = register(claim(), (node(),), NOON)
 
     assert condition_of(changes.claim, "Registered")[0] == "True"

@@ -105,7 +105,7 @@ def test_a_fifth_of_the_nodes_rounded_up_may_be_broken(
     assert are_mostly_healthy(peers, POLICIES) is expected
 
 
-def test_too_many_broken_nodes_are_told_of_and_left_alone() -> None:
+def test_too_many_broken_nodes_are_reported_and_left_alone() -> None:
     broken = sick(since(30))
 
     repaired = repair(claim(), broken, POLICIES, [broken, broken], NOON)

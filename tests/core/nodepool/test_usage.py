@@ -131,7 +131,7 @@ def test_a_pool_may_see_prices_of_its_own() -> None:
     assert costs.by_pool == {"web": 3_000_000, "batch": 2_000_000}
 
 
-def test_a_pool_has_gauges_for_its_limits_its_usage_and_its_cost() -> None:
+def test_the_gauges_of_a_pool_are_its_limits_its_usage_and_its_cost() -> None:
     web = replace(
         pool(limits={"cpu": 10_500, "nodes": 3}),
         resources={"ephemeral-storage": 1024, "cpu": 4000},

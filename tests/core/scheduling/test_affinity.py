@@ -89,19 +89,19 @@ def test_all_terms_must_hold() -> None:
     assert zones(affinity(ZONE, DB), affinity(ZONE, WEB)) == []
 
 
-def test_nobody_to_be_near_to_is_a_no() -> None:
+def test_required_affinity_without_a_matching_pod_is_refused() -> None:
     nobody = [affinity(ZONE, {"app": "nobody"})]
 
     assert hosts(snapshot(nodes=[node("n")], pods=[pod("p", affinity=nobody)])) == {"p": "NO_HOST"}
 
 
-def test_a_wish_to_be_near_nobody_is_dropped() -> None:
+def test_preferred_affinity_without_a_matching_pod_is_dropped() -> None:
     nobody = affinity(HOSTNAME, {"app": "nobody"})
 
     assert hosts(snapshot(pods=[pod("p", prefers_near=[(1, nobody)])])) == {"p": "default-0"}
 
 
-def test_a_wish_to_be_near_somebody_is_granted() -> None:
+def test_preferred_affinity_with_a_matching_pod_is_met() -> None:
     near = [(1, affinity(HOSTNAME, DB))]
     cluster = snapshot(
         nodes=[node("a"), node("b")],

@@ -177,7 +177,7 @@ def test_running_pods_keep_those_they_shun_off_their_host() -> None:
     assert hosts(cluster) == {"db": "a", "web": "b"}
 
 
-def test_finished_and_leaving_pods_shun_nobody() -> None:
+def test_anti_affinity_of_finished_and_deleting_pods_does_not_count() -> None:
     away = [anti_affinity(HOSTNAME, WEB)]
     cluster = snapshot(
         nodes=[node("n")],

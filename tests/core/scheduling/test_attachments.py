@@ -145,7 +145,7 @@ def test_the_volumes_of_a_running_pod_are_attached_whatever_becomes_of_them(
         volume_claim("old", storage_class="gone"),
     ],
 )
-def test_volumes_of_a_running_pod_that_nobody_knows_are_not_counted(
+def test_unknown_volumes_of_a_running_pod_are_not_counted(
     old: PersistentVolumeClaim,
 ) -> None:
     cluster = snapshot(

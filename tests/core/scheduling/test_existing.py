@@ -37,7 +37,7 @@ SOFT = taint("please", effect=PREFER_NO_SCHEDULE)
 # --- which nodes -----------------------------------------------------------------------------
 
 
-def test_a_deleting_node_takes_nobody() -> None:
+def test_a_deleting_node_takes_no_pods() -> None:
     cluster = snapshot(nodes=[node("going", deleting=True)], pods=[pod("p")])
 
     assert hosts(cluster) == {"p": "default-0"}
@@ -116,7 +116,7 @@ def test_a_resource_the_node_lacks_is_zero_there() -> None:
     }
 
 
-def test_an_oversold_node_takes_nobody() -> None:
+def test_an_oversold_node_takes_no_pods() -> None:
     """A negative amount of anything means that nothing fits, even what asks for none of it."""
     sold = [pod("runs", on="n", more={"example.com/gpu": "2"})]
     cluster = snapshot(
@@ -135,13 +135,13 @@ def test_a_bound_pod_may_request_more_than_64_bits_hold() -> None:
     assert found == {"p": "default-0"}
 
 
-def test_what_pods_ask_for_that_a_node_does_not_list_keeps_nobody_away() -> None:
+def test_an_unlisted_resource_that_bound_pods_request_excludes_no_pod() -> None:
     sold = [pod("runs", on="n", more={"example.com/gpu": "2"})]
 
     assert hosts(snapshot(nodes=[node("n")], pods=[*sold, pod("p")], pools=[])) == {"p": "n"}
 
 
-def test_a_daemon_that_a_node_cannot_host_keeps_nobody_away() -> None:
+def test_a_daemon_that_a_node_cannot_host_excludes_no_pod() -> None:
     hungry = daemon("gpu", more={"example.com/gpu": "1"})
 
     assert hosts(snapshot(nodes=[node("n")], pods=[pod("p")], daemons=[hungry], pools=[])) == {
@@ -149,7 +149,7 @@ def test_a_daemon_that_a_node_cannot_host_keeps_nobody_away() -> None:
     }
 
 
-def test_a_daemon_that_is_larger_than_a_node_keeps_nobody_away() -> None:
+def test_a_daemon_that_is_larger_than_a_node_excludes_no_pod() -> None:
     cluster = snapshot(
         nodes=[node("n", cpu="4")],
         pods=[pod("p", cpu="2"), pod("q", cpu="2")],

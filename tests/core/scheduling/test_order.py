@@ -60,7 +60,7 @@ def test_pods_that_exist_come_before_those_that_do_not() -> None:
     assert pods_launched(cluster) == [["small"], ["virtual"]]
 
 
-def test_room_for_nobody_does_not_use_up_a_limit() -> None:
+def test_room_for_virtual_pods_does_not_use_up_a_limit() -> None:
     virtual = replace(pod("virtual", cpu="4"), is_virtual=True)
     cluster = snapshot(
         catalog=FOUR_CPUS, pods=[virtual, pod("web", cpu="1")], pools=[pool(limits={"cpu": "4"})]

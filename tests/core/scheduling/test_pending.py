@@ -142,7 +142,7 @@ def test_what_can_never_be_placed_is_refused_at_once(
         pod("p", prefers=[(1, term(below("tier", -1)))]),
     ],
 )
-def test_what_is_only_wished_for_or_has_an_alternative_refuses_nobody(accepted: Pod) -> None:
+def test_a_preference_or_a_term_with_an_alternative_refuses_no_pod(accepted: Pod) -> None:
     assert hosts(snapshot(pods=[accepted])) == {"p": "default-0"}
 
 

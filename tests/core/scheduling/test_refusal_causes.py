@@ -231,13 +231,13 @@ def test_of_several_rules_for_a_key_the_tightest_is_to_blame() -> None:
     assert refused.decisive.constraint is Constraint.ANTI_AFFINITY
 
 
-def test_a_pod_that_contradicts_itself_is_told_so() -> None:
+def test_a_pod_that_contradicts_itself_is_refused_for_that() -> None:
     torn = pod("p", selector={"team": "a"}, terms=[term(is_in("team", "b"))])
 
     assert only_pool_refusal(snapshot(pods=[torn])).decisive.constraint is Constraint.REQUIREMENT
 
 
-def test_an_offering_that_nobody_makes_is_missing_not_reserved() -> None:
+def test_an_offering_that_does_not_exist_is_missing_not_reserved() -> None:
     asks = [pod("p", selector={RESERVATION: "other"})]
     reserving = instance_type("t", offerings=[offering(), offering(reservation="cr", left=1)])
 

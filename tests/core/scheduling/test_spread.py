@@ -217,7 +217,7 @@ def test_a_key_that_types_leave_open_has_the_values_of_pools_and_nodes_alone() -
     assert values_launched(cluster, "rack") == [["1"], ["2"], ["1"]]
 
 
-def test_a_key_that_nobody_defines_offers_no_domain() -> None:
+def test_a_key_that_no_node_defines_offers_no_domain() -> None:
     batch = pods("web", 1, labels=WEB, spreads=[spread("rack", WEB)])
 
     assert hosts(snapshot(pods=batch, nodes=[node("n")])) == {"web-0": "NO_HOST"}

@@ -116,7 +116,7 @@ def test_a_pod_counts_for_spreads_it_does_not_have_itself() -> None:
 # --- selectors -------------------------------------------------------------------------------
 
 
-def test_a_spread_without_a_selector_counts_nobody_and_still_pins() -> None:
+def test_a_spread_without_a_selector_counts_no_pod_and_still_pins() -> None:
     batch = pods("web", 2, labels=WEB, spreads=[spread(ZONE, None)])
 
     assert values_launched(snapshot(pods=batch, catalog=TINY), ZONE) == [[ZONE_A], [ZONE_A]]

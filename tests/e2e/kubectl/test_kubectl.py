@@ -8,7 +8,7 @@ from karpy.wiring.embedded import ServedCluster
 from tests.e2e.kubectl.commands import NODE_POOL, Kubectl, rows
 
 
-async def test_versions_are_told(kubectl: Kubectl) -> None:
+async def test_versions_are_printed(kubectl: Kubectl) -> None:
     assert "Server Version: v1.36" in await kubectl("version")
 
 
@@ -107,7 +107,7 @@ async def test_custom_resources_are_described(kubectl: Kubectl) -> None:
     assert "Weight:  10" in await kubectl("describe", "nodepool", "general")
 
 
-async def test_events_are_told(web: Kubectl) -> None:
+async def test_events_are_printed(web: Kubectl) -> None:
     events = await web("events", "--for=deployment/web")
     as_objects = await web("get", "events")
 
@@ -115,7 +115,7 @@ async def test_events_are_told(web: Kubectl) -> None:
     assert "Successfully assigned default/web-" in as_objects
 
 
-async def test_rights_are_told(kubectl: Kubectl) -> None:
+async def test_rights_are_printed(kubectl: Kubectl) -> None:
     assert await kubectl("auth", "can-i", "delete", "nodes") == "yes\n"
     assert "kubernetes-admin" in await kubectl("auth", "whoami")
 

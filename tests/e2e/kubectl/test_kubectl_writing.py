@@ -49,7 +49,7 @@ async def test_unknown_fields_are_refused_with_their_names(kubectl: Kubectl) -> 
     assert (warned.code, warned.err) == (0, 'Warning: unknown field "spec.replica"\n')
 
 
-async def test_an_invalid_object_is_told_field_by_field(kubectl: Kubectl) -> None:
+async def test_an_invalid_object_is_reported_by_field(kubectl: Kubectl) -> None:
     run = await kubectl.run(
         "apply", "-f", "-", stdin=NODE_POOL.replace("weight: 10", "weight: 999")
     )

@@ -234,7 +234,7 @@ async def test_a_spoiled_machine_never_joins() -> None:
 
 
 @on_virtual_time
-async def test_an_interruption_is_told_two_minutes_ahead() -> None:
+async def test_an_interruption_is_announced_two_minutes_ahead() -> None:
     with bare_world() as world:
         told = world.cloud.interruptions()
         machine = await world.cloud.launch(launch_spec("c1", SPOT))

@@ -119,7 +119,7 @@ async def test_a_pod_may_never_get_ready() -> None:
 
 @pytest.mark.parametrize("value", ["soon", "-1", "inf", "nan"])
 @on_virtual_time
-async def test_an_annotation_that_makes_no_sense_is_told_in_the_status(value: str) -> None:
+async def test_an_invalid_annotation_is_reported_in_the_status(value: str) -> None:
     with bare_world() as world:
         await world_with_pod(world, pod("web", annotations={START: value}))
         await asyncio.sleep(60)
@@ -260,7 +260,7 @@ async def test_a_pod_that_never_ran_stops_at_once() -> None:
 
 
 @on_virtual_time
-async def test_a_pod_that_somebody_holds_tells_how_it_ended() -> None:
+async def test_a_pod_with_a_finalizer_reports_how_it_ended() -> None:
     made = pod("web")
     made["metadata"]["finalizers"] = ["shop.example/keep"]
     with bare_world() as world:

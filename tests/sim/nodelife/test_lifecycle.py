@@ -136,7 +136,7 @@ async def test_taints_of_others_stay() -> None:
 
 
 @on_virtual_time
-async def test_a_node_that_nobody_speaks_for_is_unreachable_after_a_minute() -> None:
+async def test_a_node_without_a_kubelet_is_unreachable_after_a_minute() -> None:
     with bare_world() as world:
         world.store.create(NODE, {"metadata": {"name": "n1"}})
         await asyncio.sleep(59)

@@ -52,7 +52,7 @@ def story() -> str:
     return repr((bound, said))
 
 
-def test_a_story_is_told_twice_in_the_same_words() -> None:
+def test_the_same_story_has_the_same_events_twice() -> None:
     assert story() == story()
 
 

@@ -26,7 +26,7 @@ def _refused(stage_message: str, reason: str, afterwards: str = HELPLESS) -> boo
     return stage_message == f"0/1 nodes are available: 1 {reason}.{afterwards}"
 
 
-def test_a_pod_is_bound_and_everybody_is_told() -> None:
+def test_a_pod_is_bound_with_an_event() -> None:
     stage = play(node("n1"), pod("a", cpu="1"))
 
     assert stage.node_of("a") == "n1"
@@ -41,7 +41,7 @@ def test_without_nodes_nothing_is_scheduled() -> None:
     assert stage.message("a") == "no nodes available to schedule pods"
 
 
-def test_workloads_that_ask_for_the_same_are_told_the_same() -> None:
+def test_equal_workloads_get_equal_messages() -> None:
     small = node("n1", cpu="1")
 
     stage = play(small, *(pod(name, cpu="2", labels={"app": name}) for name in ("a", "b")))

@@ -110,7 +110,7 @@ def test_equals_do_not_make_each_other_go() -> None:
     assert _going(stage) == []
 
 
-def test_nobody_goes_in_vain() -> None:
+def test_no_pod_is_preempted_in_vain() -> None:
     stage = play(LOW, HIGH, node("n1"), _low("low", "n1"), _high("5"))
 
     assert _going(stage) == []

@@ -120,7 +120,7 @@ def _ending(name: str) -> Step:
     return lambda stage: stage.end(name)
 
 
-def test_nobody_is_forgotten_for_more_than_five_minutes() -> None:
+def test_every_pod_is_retried_within_five_minutes() -> None:
     stage = play(node("n1", cpu="1"), pod("a", cpu="2"), seconds=301)
 
     assert _tries(stage) == 2
@@ -224,7 +224,7 @@ def test_nothing_happens_after_the_stop() -> None:
     assert stage.node_of("late") is None
 
 
-def test_a_pod_that_cannot_be_read_is_told() -> None:
+def test_an_unreadable_pod_is_reported() -> None:
     broken = pod("a")
     ports = [{"containerPort": 80, "hostPort": 80, "hostIP": "nonsense"}]
     broken["spec"]["containers"][0]["ports"] = ports

@@ -102,7 +102,7 @@ def test_an_immediate_claim_gets_a_volume_at_once() -> None:
     assert _claim_of(stage, "data")["status"]["phase"] == "Bound"
 
 
-def test_a_claim_that_waits_is_told_the_node() -> None:
+def test_a_waiting_volume_claim_is_annotated_with_the_node() -> None:
     stage = play(LATER, node("n1"), _claim("data"), pod("a", volumes=_uses("data")))
 
     annotations = _claim_of(stage, "data")["metadata"]["annotations"]

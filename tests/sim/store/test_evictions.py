@@ -100,7 +100,7 @@ def test_a_spent_budget_refuses(running: Store) -> None:
     assert "deletionTimestamp" not in running.get(POD, "web", "default")["metadata"]
 
 
-def test_a_budget_nobody_has_counted_yet_asks_for_patience(running: Store) -> None:
+def test_a_budget_that_is_not_counted_yet_asks_for_a_retry(running: Store) -> None:
     add_budget(running, observedGeneration=0, disruptionsAllowed=5)
 
     with pytest.raises(Throttled, match="Cannot evict pod") as error:
@@ -182,7 +182,7 @@ def test_a_budget_may_let_every_unready_pod_go(running: Store) -> None:
     assert "deletionTimestamp" in running.get(POD, "web", "default")["metadata"]
 
 
-def test_a_budget_without_a_selector_protects_nobody(running: Store) -> None:
+def test_a_budget_without_a_selector_protects_no_pod(running: Store) -> None:
     running.create(
         DISRUPTION_BUDGET,
         {"metadata": {"name": "b", "namespace": "default"}, "spec": {"minAvailable": 1}},
@@ -191,7 +191,7 @@ def test_a_budget_without_a_selector_protects_nobody(running: Store) -> None:
     assert evict(running)["status"] == "Success"
 
 
-def test_a_negative_budget_is_somebodys_mistake(running: Store) -> None:
+def test_a_negative_budget_is_an_error(running: Store) -> None:
     add_budget(running, disruptionsAllowed=-1)
 
     with pytest.raises(Forbidden, match="pdb disruptions allowed is negative"):

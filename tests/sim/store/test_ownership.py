@@ -98,7 +98,7 @@ def test_a_container_goes_with_its_only_owner(store: Store) -> None:
     assert [each["name"] for each in containers] == ["c"]
 
 
-def test_a_field_of_somebody_else_is_a_conflict(store: Store) -> None:
+def test_a_field_of_another_manager_is_a_conflict(store: Store) -> None:
     applied(store, a_deployment(replicas=2))
 
     with pytest.raises(Conflict) as error:
@@ -117,7 +117,7 @@ def test_a_field_of_somebody_else_is_a_conflict(store: Store) -> None:
     ]
 
 
-def test_several_conflicts_are_told_together(store: Store) -> None:
+def test_several_conflicts_are_reported_together(store: Store) -> None:
     applied(store, a_deployment(replicas=2))
 
     with pytest.raises(Conflict) as error:
@@ -177,7 +177,7 @@ def test_a_status_has_managers_of_its_own(store: Store) -> None:
     assert entry["fieldsV1"] == {"f:status": {"f:replicas": {}}}
 
 
-def test_what_nobody_tracked_belongs_to_before_the_first_apply(store: Store) -> None:
+def test_untracked_fields_belong_to_before_first_apply(store: Store) -> None:
     store.create(DEPLOYMENT, a_deployment(replicas=2))
 
     with pytest.raises(Conflict, match='conflict with "before-first-apply" using apps/v1'):
@@ -195,7 +195,7 @@ def test_a_named_creator_owns_what_he_made(store: Store) -> None:
         applied(store, {"metadata": {"labels": {"app": "db"}}})
 
 
-def test_nobody_is_tracked_who_has_no_name(store: Store) -> None:
+def test_a_manager_without_a_name_is_not_tracked(store: Store) -> None:
     made = store.create(POD, a_pod())
 
     changed = store.patch(
@@ -214,7 +214,7 @@ def test_tracking_can_be_reset(store: Store) -> None:
     assert "managedFields" not in changed["metadata"]
 
 
-def test_whoever_writes_managed_fields_is_believed(store: Store) -> None:
+def test_written_managed_fields_are_accepted(store: Store) -> None:
     """kubectl hands client-side applied fields over to itself this way."""
     made = applied(store, a_deployment(), "old-tool")
     entry = {**made["metadata"]["managedFields"][0], "manager": "kubectl"}
@@ -233,7 +233,7 @@ def test_a_replacement_that_leaves_managed_fields_out_keeps_them(store: Store) -
     assert set(managers(changed)) == {"me", "editor"}
 
 
-def test_ports_are_told_apart_by_number_and_protocol(store: Store) -> None:
+def test_ports_are_identified_by_number_and_protocol(store: Store) -> None:
     def ports(*given: JsonObject) -> JsonObject:
         return {
             "spec": {"template": {"spec": {"containers": [{"name": "c", "ports": list(given)}]}}}

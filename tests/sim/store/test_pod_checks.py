@@ -125,7 +125,7 @@ def test_a_spread_makes_sense(store: Store, spread: JsonObject, why: str) -> Non
     assert why in refusal(store, POD, a_pod(topologySpreadConstraints=[spread]))
 
 
-def test_all_faults_are_told_at_once_and_with_their_causes(store: Store) -> None:
+def test_all_faults_are_reported_together_with_their_causes(store: Store) -> None:
     with pytest.raises(FieldsInvalid) as error:
         store.create(POD, a_pod(containers=[{}]))
 

@@ -204,7 +204,7 @@ def test_a_class_that_is_not_there_keeps_a_pod_out(store: Store) -> None:
     )
 
 
-def test_nobody_gives_himself_a_priority(store: Store) -> None:
+def test_a_pod_cannot_set_its_own_priority(store: Store) -> None:
     with pytest.raises(
         Forbidden, match=r"the integer value of priority \(5\) must not be provided"
     ):

@@ -53,7 +53,7 @@ def test_a_scale_can_be_patched(deployed: Store, kind: PatchType) -> None:
     assert deployed.get(DEPLOYMENT, "web", "default")["spec"]["replicas"] == 0
 
 
-def test_nobody_scales_below_zero(deployed: Store) -> None:
+def test_a_scale_below_zero_is_refused(deployed: Store) -> None:
     patch = merge_of({"spec": {"replicas": -1}})
 
     with pytest.raises(Invalid) as error:

@@ -205,7 +205,7 @@ def test_ears_hear_each_kind_of_commit(store: Store) -> None:
     assert heard == ["added ADDED", "changed MODIFIED", "status MODIFIED", "removed DELETED"]
 
 
-def test_whoever_does_not_care_is_not_told(store: Store) -> None:
+def test_a_subscriber_without_statuses_gets_no_status_changes(store: Store) -> None:
     heard: list[EventType] = []
     store.listen(POD, Ears(removed=lambda event, _: heard.append(event.type)))
     store.subscribe_all(lambda _, event, __: heard.append(event.type), hears_statuses=False)

@@ -95,7 +95,7 @@ def test_what_is_not_there_is_not_found(store: Store) -> None:
     assert store.find(POD, "web", "default") is None
 
 
-def test_a_kind_nobody_serves_is_not_found(store: Store) -> None:
+def test_a_kind_that_is_not_served_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound, match="could not find the requested resource"):
         store.list(Kind("example.com", "v1", "Widget", "widgets"))
 
@@ -289,7 +289,7 @@ def test_a_subscriber_hears_of_each_commit_and_what_was_before(store: Store) -> 
     ]
 
 
-def test_whoever_subscribes_to_all_hears_of_every_kind(store: Store) -> None:
+def test_a_subscriber_to_all_gets_changes_of_every_kind(store: Store) -> None:
     heard = []
     end = store.subscribe_all(lambda kind, event, _: heard.append((kind, event.type)))
 

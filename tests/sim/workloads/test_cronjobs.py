@@ -201,7 +201,7 @@ async def test_a_job_that_went_missing_is_struck_off() -> None:
 
 
 @on_virtual_time
-async def test_many_missed_times_are_told_and_one_job_starts() -> None:
+async def test_many_missed_times_cause_an_event_and_one_job() -> None:
     with on_stage() as stage:
         stage.add(CRON_JOB, "report", _spec("* * * * *", suspend=True))
         await settle(3 * HOUR)

@@ -270,7 +270,7 @@ async def test_a_surge_makes_the_new_pod_before_the_old_one_goes() -> None:
 
 
 @on_virtual_time
-async def test_on_delete_updates_only_what_somebody_deletes() -> None:
+async def test_on_delete_updates_only_deleted_pods() -> None:
     with on_stage(start=None) as stage:
         stage.node("n1")
         stage.add(DAEMON_SET, "agent", _spec(updateStrategy={"type": "OnDelete"}))

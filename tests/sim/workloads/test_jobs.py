@@ -274,7 +274,7 @@ async def test_pods_of_an_orphaning_job_stay_and_are_held_by_nothing() -> None:
 
 
 @on_virtual_time
-async def test_a_job_that_somebody_else_manages_is_left_alone() -> None:
+async def test_a_job_of_another_manager_is_left_alone() -> None:
     with on_stage() as stage:
         stage.add(JOB, "sum", job_spec(managedBy="example.com/kueue"))
         await settle(5)

@@ -58,7 +58,7 @@ def test_an_event_says_what_happened_to_what() -> None:
     assert event["involvedObject"]["uid"] == scene.node["metadata"]["uid"]
 
 
-def test_what_is_told_again_is_counted() -> None:
+def test_a_repeated_event_is_counted() -> None:
     scene = _Scene()
 
     scene.say("hello", times=2)
@@ -104,7 +104,7 @@ def test_an_event_is_gone_after_an_hour() -> None:
     assert scene.told() == [("second", 1)]
 
 
-def test_an_event_that_is_told_again_stays() -> None:
+def test_a_repeated_event_stays() -> None:
     scene = _Scene()
     scene.say("hello")
     scene.clock.forward(minutes=40)
@@ -116,7 +116,7 @@ def test_an_event_that_is_told_again_stays() -> None:
     assert scene.told() == [("hello", 2), ("other", 1)]
 
 
-def test_an_event_that_somebody_deleted_is_written_anew() -> None:
+def test_a_deleted_event_is_written_anew() -> None:
     scene = _Scene()
     scene.say("hello")
     (event,) = scene.store.list(EVENT)

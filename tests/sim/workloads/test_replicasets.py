@@ -242,7 +242,7 @@ async def test_pods_that_cannot_be_made_are_reported_and_tried_again() -> None:
 
 
 @on_virtual_time
-async def test_what_is_done_is_told() -> None:
+async def test_creations_and_deletions_cause_events() -> None:
     with on_stage(start=None) as stage:
         stage.add(REPLICA_SET, "web", workload("web", replicas=1))
         await settle()

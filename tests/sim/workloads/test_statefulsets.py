@@ -209,7 +209,7 @@ async def test_an_update_waits_for_a_pod_that_does_not_get_ready() -> None:
 
 
 @on_virtual_time
-async def test_on_delete_updates_only_what_somebody_deletes() -> None:
+async def test_on_delete_updates_only_deleted_pods() -> None:
     with on_stage() as stage:
         stage.add(STATEFUL_SET, "db", _spec(updateStrategy={"type": "OnDelete"}))
         await settle(5)
@@ -303,7 +303,7 @@ async def test_a_pod_that_cannot_be_made_is_reported_and_tried_again() -> None:
 
 
 @on_virtual_time
-async def test_what_is_done_is_told() -> None:
+async def test_creations_and_deletions_cause_events() -> None:
     with on_stage() as stage:
         stage.add(STATEFUL_SET, "db", _spec(1))
         await settle(5)

@@ -1,1 +1,1 @@
-"""Watched objects as one snapshot, kept up change by change; only its own tasks write to it."""
+"""Watched objects as one snapshot, updated change by change; only its own tasks write to it."""

@@ -1,4 +1,4 @@
-"""CapacityBuffers and what they refer to, as watches tell it: which room to keep free."""
+"""CapacityBuffers and the objects they refer to, as watches deliver them: their virtual pods."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -24,16 +24,16 @@ from karpy.ports.objects import Feed, Follow, Reader, Synced
 from karpy.ports.records import Kept
 
 TOGETHER_MAX: Final = 20_000
-"""All buffers together keep room for so many pods; one alone for half as many at most."""
-_LOOKED_AT_MAX: Final = 100_000
-"""Buffers that come after so many pods are left out: to make pods takes time, too."""
+"""Most virtual pods of all buffers together; one buffer has half as many at most."""
+_CREATED_MAX: Final = 100_000
+"""Most virtual pods that are created before the limit above is applied: later buffers get none."""
 _AGAIN_SECONDS: Final = 30.0
-"""How long to wait before asking again for a kind that is not served."""
+"""Seconds until a kind whose CRD is not installed is listed again."""
 _decoder: Final = Decoder()
 
 
 class _Room(Struct, frozen=True):
-    """The virtual pods of a buffer, and what they were worked out from."""
+    """The virtual pods of a buffer, and the state that they were derived from."""
 
     uid: str
     generation: int
@@ -45,8 +45,8 @@ class BufferBook:
     """
     The port Buffers on top of a Feed.
 
-    Which pods a buffer stands for is worked out from its specification, not from its status: they
-    are there from the first look on, also of an operator that has just begun.
+    The virtual pods of a buffer are derived from its specification, not from its status, so that a
+    new leader has them for its first decision.
     """
 
     def __init__(self, feed: Feed, clock: Clock, on_failure: OnFailure = raise_at_once) -> None:
@@ -60,17 +60,17 @@ class BufferBook:
         shelves: list[Shelf[Any]] = [self.buffers, *self.sources.values()]
         for shelf in shelves:
             shelf.on_failure = on_failure
-        self._told = asyncio.Event()
-        self.buffers.listen(self._hear_buffer)
+        self._news = asyncio.Event()
+        self.buffers.listen(self._on_buffer)
 
     async def run(self) -> None:
-        """Follow buffers and what they may refer to, until cancelled."""
+        """Watch buffers and the objects that they may refer to, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for name, follow in self.follows():
                 tasks.create_task(follow(), name=name)
 
     def follows(self) -> Iterator[tuple[str, Follow]]:
-        """Name what is to run, one for each kind; each may fail and be started again."""
+        """Return the watch of each kind with its name; each may fail and be started again."""
         pods, kind = PodReader(), CAPACITY_BUFFER
         yield "buffers.capacitybuffer", partial(self._follow, kind, self.buffers, _BufferReader())
         for kind in SOURCES:
@@ -82,38 +82,38 @@ class BufferBook:
 
     @property
     def is_listed(self) -> bool:
-        """Whether everything was listed once."""
+        """Whether every kind has been listed."""
         is_known = all(shelf.is_synced for shelf in self.sources.values())
         return is_known and self.buffers.is_synced
 
     async def wait_until_listed(self) -> None:
-        """Return once everything was listed."""
+        """Return once every kind is listed."""
         while not self.is_listed:
-            self._told.clear()
-            await self._told.wait()
+            self._news.clear()
+            await self._news.wait()
 
     def note_absent(self, kind: Kind) -> None:
-        """Take note that CapacityBuffers are not served here: there is nothing to wait for."""
+        """Count CapacityBuffers as listed, because their CRD is not installed."""
         if kind == CAPACITY_BUFFER:
             self._sync(self.buffers)
 
     def virtual_pods(self) -> tuple[Pod, ...]:
-        """Return all pods for which room is to be kept."""
+        """Return the virtual pods of all buffers."""
         rooms: list[tuple[Pod, ...]] = []
-        together = 0
+        total = 0
         for key in self.buffers.values:
-            if together > _LOOKED_AT_MAX:
+            if total > _CREATED_MAX:
                 break
             with Barrier(partial(self._on_failure, key)):
                 rooms.append(self.room_of(key))
-                together += len(rooms[-1])
-        if together > TOGETHER_MAX:
-            # Each buffer has the same part of it, so that none crowds the others out.
+                total += len(rooms[-1])
+        if total > TOGETHER_MAX:
+            # Each buffer gets an equal share, so that no buffer displaces another.
             rooms = [each[: max(TOGETHER_MAX // len(rooms), 1)] for each in rooms]
         return tuple(chain.from_iterable(rooms))
 
     def room_of(self, key: str) -> tuple[Pod, ...]:
-        """Return the virtual pods of a CapacityBuffer: the same ones until something changes."""
+        """Return the virtual pods of a CapacityBuffer, the same tuple until it changes."""
         kept = self.buffers.get(key)
         if kept is None:
             return ()
@@ -128,7 +128,7 @@ class BufferBook:
             known = self._rooms[key] = _Room(uid, generation, source, pods)
         return known.pods
 
-    def _hear_buffer(
+    def _on_buffer(
         self, key: str, before: Kept[BufferRecord] | None, after: Kept[BufferRecord] | None
     ) -> None:
         del before
@@ -137,7 +137,8 @@ class BufferBook:
 
     async def _follow(self, kind: Kind, shelf: Shelf[Any], reader: Reader[Any]) -> None:
         while True:
-            # A feed tells what vanished while it follows, not what did before it began.
+            # A feed reports deletions that happen while it runs, not earlier ones: whatever the
+            # first list lacks is gone.
             left = set(shelf.values)
             try:
                 async for change in self._feed.follow(kind, reader):
@@ -156,11 +157,11 @@ class BufferBook:
 
     def _sync(self, shelf: Shelf[Any]) -> None:
         shelf.is_synced = True
-        self._told.set()
+        self._news.set()
 
 
 class _BufferReader:
-    """Reads buffers and keeps them as they came."""
+    """Reads buffers, and keeps the object as it was delivered."""
 
     def from_object(self, obj: JsonObject) -> Kept[BufferRecord]:
         return Kept(read_buffer_record(Fields(obj)), obj)

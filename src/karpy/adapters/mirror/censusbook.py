@@ -1,4 +1,4 @@
-"""Keeps pods counted as they come and go, and what each DaemonSet takes of a new node."""
+"""The census of pods, updated with each change, and the pod of each DaemonSet on a new node."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -25,10 +25,10 @@ _TAKE: Final = -1
 _PUT: Final = 1
 
 _Row: TypeAlias = tuple[int, str]
-"""The identity of the labels of pods, and their namespace."""
+"""`id` of the labels of pods, and their namespace."""
 
 AMOUNTS_MAX: Final = 5000
-"""So many amounts are added to the DaemonSets of a namespace at a time, which takes 0.2 s."""
+"""Most amounts that LimitRanges may add to the DaemonSets of a namespace: takes 0.2 s."""
 
 
 class CensusBook:
@@ -37,16 +37,16 @@ class CensusBook:
     def __init__(self, pods: Shelf[Pod]) -> None:
         self._pods = pods
         self._waiting: dict[str, Pod] = {}
-        """Pods without a node, in the order of the shelf."""
+        """Unbound pods, in the order of the shelf."""
         self._demanding: dict[str, Pod] = {}
         self._is_disordered = False
         self._requests: dict[str, Resources] = {}
         self._daemon_requests: dict[str, Resources] = {}
         self._placed: dict[_Row, dict[str, Pod]] = {}
-        """Pods with a node, which keep their labels alive."""
+        """Bound pods; they keep their labels alive, whose `id` is in the key."""
         self._rows: dict[_Row, PlacedPods] = {}
         self._stale_rows: set[_Row] = set()
-        pods.listen(self._hear)
+        pods.listen(self._on_pod)
 
     def counted(self) -> CountedPods:
         """Return all pods and their census as of now."""
@@ -68,10 +68,10 @@ class CensusBook:
         )
         return CountedPods(self._pods.values.values(), census)
 
-    def _hear(self, key: str, before: Pod | None, after: Pod | None) -> None:
+    def _on_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         _list(self._waiting, key, None if after is None or after.node_name else after)
         _list(self._demanding, key, None if after is None or not is_demanding(after) else after)
-        # The shelf has an object that comes back under its name where it was; a list has it last.
+        # A changed pod keeps its position on the shelf, but would be last in a list that it joins.
         if before is not None and after is not None:
             waits_again = bool(before.node_name and not after.node_name)
             demands_now = is_demanding(after) and not is_demanding(before)
@@ -97,7 +97,7 @@ class CensusBook:
         if not placed:
             del self._placed[row]
             if row not in self._rows:
-                # A replica that only watches never counts, and would remember such rows for ever.
+                # A standby replica never calls `counted`: its stale rows would accumulate.
                 self._stale_rows.discard(row)
 
     def _put_in_order(self) -> None:
@@ -120,7 +120,7 @@ def _list(pods: dict[str, Pod], key: str, pod: Pod | None) -> None:
 
 
 def _add(sums: dict[str, Resources], pod: Pod, sign: int) -> None:
-    """Add a pod's requests to those of its node, or take them off; sums never change in place."""
+    """Add a pod's requests to the sum of its node, or subtract them; sums are never mutated."""
     there = dict(sums.get(pod.node_name, ()))
     for resource, amount in pod.requests.items():
         total = there.get(resource, 0) + sign * amount
@@ -135,7 +135,7 @@ def _add(sums: dict[str, Resources], pod: Pod, sign: int) -> None:
 
 
 class DaemonBook:
-    """DaemonSets with the pod that each would run on a new node."""
+    """DaemonSets, each with the pod that it would run on a new node."""
 
     def __init__(self, pods: Shelf[Pod]) -> None:
         self.templates: Shelf[DaemonTemplate] = Shelf()
@@ -144,16 +144,16 @@ class DaemonBook:
         self._pod_reader = PodReader()
         self.reader = daemon_reader(self._pod_reader)
         self._pods: dict[DaemonKey, dict[str, Pod]] = {}
-        """Pods of DaemonSets that are neither over nor being deleted, by key."""
+        """Active pods of DaemonSets, by key."""
         self._chosen: dict[DaemonKey, Pod] = {}
-        """The one of them that counts; absent where it is to be found again."""
+        """The representative pod of each DaemonSet; absent where it is to be found again."""
         self._admitted: dict[str, DaemonSet] = {}
-        """DaemonSets as their templates are admitted; absent where these are to be read again."""
+        """DaemonSets after admission of their templates; absent where it is to be repeated."""
         self._daemons: tuple[DaemonSet, ...] | None = ()
-        self.templates.listen(self._hear_template)
-        self.ranges.listen(self._hear_rules)
-        self.runtimes.listen(self._hear_rules)
-        pods.listen(self._hear_pod)
+        self.templates.listen(self._on_template)
+        self.ranges.listen(self._on_rules)
+        self.runtimes.listen(self._on_rules)
+        pods.listen(self._on_pod)
 
     def daemons(self) -> tuple[DaemonSet, ...]:
         """Return all DaemonSets as of now."""
@@ -173,7 +173,7 @@ class DaemonBook:
                 namespace = fields.child("metadata").text("namespace") or "default"
                 spec = fields.child("spec").child("template").child("spec").obj
                 spent[namespace] += admission.amounts_added(spec, namespace)
-                # What is beyond counts as it is written, until a pod of it is there.
+                # Beyond the limit a DaemonSet counts as written, until it has a pod.
                 rules = admission if spent[namespace] <= AMOUNTS_MAX else AS_WRITTEN
                 self._admitted[key] = self._read(fields, rules)
         return [self._admitted[key] for key in self.templates.values]
@@ -182,7 +182,7 @@ class DaemonBook:
         try:
             return read_daemon_set(fields, self._pod_reader, admission)
         except FieldInvalid:
-            # By itself it can be read, else it would not be here.
+            # Without admission the DaemonSet is readable, else it would not be on the shelf.
             return read_daemon_set(fields, self._pod_reader)
 
     def _pod_of(self, daemon: DaemonSet) -> Pod | None:
@@ -191,19 +191,19 @@ class DaemonBook:
             self._chosen[owner] = max(pods.values(), key=precedence)
         return self._chosen.get(owner)
 
-    def _hear_template(
+    def _on_template(
         self, key: str, before: DaemonTemplate | None, after: DaemonTemplate | None
     ) -> None:
         del before, after
         self._admitted.pop(key, None)
         self._daemons = None
 
-    def _hear_rules(self, key: str, before: object, after: object) -> None:
+    def _on_rules(self, key: str, before: object, after: object) -> None:
         del key, before, after
         self._admitted.clear()
         self._daemons = None
 
-    def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+    def _on_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         if before is not None and (owner := daemon_set_of(before)):
             self._drop(owner, key)
         if after is not None and after.is_active and (owner := daemon_set_of(after)):

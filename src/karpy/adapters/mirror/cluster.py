@@ -1,4 +1,4 @@
-"""The port Cluster: read from the mirror, written to the API server."""
+"""The port Cluster: reads from the mirror, writes to the API server."""
 
 import asyncio
 from datetime import timedelta
@@ -23,14 +23,14 @@ _POOLS_MOST: Final = 256
 
 
 class Hashes:
-    """Hashes each template once."""
+    """Hashes the template of each NodePool once per generation."""
 
     def __init__(self) -> None:
         self._digests: Memo[str, tuple[str, int, str]] = Memo(_POOLS_MOST)
         """UID, generation and digest, by pool."""
 
     def stamped(self, pool: Kept[PoolRecord]) -> JsonObject:
-        """Return a NodePool with the hash of its template on it."""
+        """Return a NodePool with the hash of its template as annotation."""
         meta: JsonObject = pool.obj["metadata"]
         annotations = {**(meta.get("annotations") or {}), **hash_annotations(self._digest(pool))}
         return {**pool.obj, "metadata": {**meta, "annotations": annotations}}
@@ -52,12 +52,12 @@ def _hash(name: str, obj: JsonObject) -> str:
         raise AnswerMalformed(what, hint=error.hint) from error
 
 
-_TELLING_TIME: Final = timedelta(seconds=10)
-"""Within that a watch tells of a claim that was made, if it is still there."""
+_DELIVERY_TIME: Final = timedelta(seconds=10)
+"""Longest time in which a watch delivers a claim that was created."""
 
 
 class MirroredCluster:
-    """A cluster whose changes are seen at once by the next decision."""
+    """A cluster whose new claims are in the next snapshot at once."""
 
     def __init__(self, mirror: Mirror, objects: Objects) -> None:
         self._mirror = mirror
@@ -66,15 +66,15 @@ class MirroredCluster:
 
     @property
     def is_synced(self) -> bool:
-        """Whether the snapshot can be trusted with decisions."""
+        """Whether the snapshot is complete enough for decisions."""
         return self._mirror.is_synced
 
     async def wait_until_synced(self) -> None:
-        """Return as soon as the snapshot can be trusted with decisions."""
+        """Return as soon as the snapshot is complete enough for decisions."""
         await self._mirror.wait_until_synced()
 
     def snapshot(self) -> Snapshot:
-        """Return everything that watches tell, as of now."""
+        """Return the cluster as watches have delivered it."""
         return self._mirror.snapshot()
 
     async def apply(self, launch: Launch) -> str:
@@ -92,15 +92,15 @@ class MirroredCluster:
         return claim.name
 
     async def run(self) -> None:
-        """Forget claims that were made and have gone before any watch could tell, for ever."""
+        """Drop created claims that are gone before a watch delivers them, until cancelled."""
         while True:
-            await asyncio.sleep(_TELLING_TIME.total_seconds())
+            await asyncio.sleep(_DELIVERY_TIME.total_seconds())
             await self.settle()
 
     async def settle(self) -> None:
-        """Ask for each claim that should have been told of by now."""
-        # One that is never told of would keep decisions waiting for its machine for ever.
-        for name in self._mirror.untold_claims(self._mirror.now() - _TELLING_TIME):
+        """Get each claim that a watch should have delivered; drop it if it is gone."""
+        # A claim that no watch delivers would keep decisions waiting for its machine.
+        for name in self._mirror.undelivered_claims(self._mirror.now() - _DELIVERY_TIME):
             try:
                 await self._objects.get(NODE_CLAIM, name)
             except NotFound:

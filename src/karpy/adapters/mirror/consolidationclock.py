@@ -1,4 +1,4 @@
-"""Counts the changes after which a consolidation that found nothing may find something."""
+"""Count the changes after which consolidation may find a new command."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,9 +14,9 @@ from karpy.model.records import ClaimRecord, NodeRecord
 
 class ConsolidationClock:
     """
-    Moves on when pods are bound or go, when nodes or what consolidation reads of them changes.
+    A version that increases with every change of pods, nodes and claims that consolidation reads.
 
-    Statuses that kubelets write every few seconds do not move it.
+    Statuses that kubelets write every few seconds do not increase it.
     """
 
     def __init__(
@@ -30,42 +30,42 @@ class ConsolidationClock:
         """
         Take also shelves of which every change counts, and whether `pod-deletion-cost` counts.
 
-        That does not count where Karpy writes it itself.
+        The annotation does not count where Karpy writes it itself.
         """
         self.version = 0
         self._reads_deletion_cost = reads_deletion_cost
-        pods.listen(self._hear_pod)
-        book.nodes.listen(self._hear_node)
-        book.claims.listen(self._hear_claim)
+        pods.listen(self._on_pod)
+        book.nodes.listen(self._on_node)
+        book.claims.listen(self._on_claim)
         for shelf in others:
-            shelf.listen(self._hear_any)
+            shelf.listen(self._on_any)
 
-    def _hear_pod(self, _: str, before: Pod | None, after: Pod | None) -> None:
-        if self._place_of(before) != self._place_of(after):
+    def _on_pod(self, _: str, before: Pod | None, after: Pod | None) -> None:
+        if self._pod_key(before) != self._pod_key(after):
             self.version += 1
 
-    def _hear_node(self, _: str, before: NodeRecord | None, after: NodeRecord | None) -> None:
-        if _essence_of(before) != _essence_of(after):
+    def _on_node(self, _: str, before: NodeRecord | None, after: NodeRecord | None) -> None:
+        if _node_key(before) != _node_key(after):
             self.version += 1
 
-    def _hear_claim(self, _: str, before: ClaimRecord | None, after: ClaimRecord | None) -> None:
-        if _state_of(before) != _state_of(after):
+    def _on_claim(self, _: str, before: ClaimRecord | None, after: ClaimRecord | None) -> None:
+        if _claim_key(before) != _claim_key(after):
             self.version += 1
 
-    def _hear_any(self, _: str, before: object, after: object) -> None:
+    def _on_any(self, _: str, before: object, after: object) -> None:
         del before, after
         self.version += 1
 
-    def _place_of(self, pod: Pod | None) -> tuple[object, ...]:
+    def _pod_key(self, pod: Pod | None) -> tuple[object, ...]:
         if pod is None or not pod.node_name:
             return ()
-        said = pod.disruption
-        if not self._reads_deletion_cost and said.deletion_cost is not None:
-            said = replace(said, deletion_cost=None)
-        return pod.uid, pod.node_name, pod.is_active, said, pod.is_unready, pod.unreadable
+        disruption = pod.disruption
+        if not self._reads_deletion_cost and disruption.deletion_cost is not None:
+            disruption = replace(disruption, deletion_cost=None)
+        return pod.uid, pod.node_name, pod.is_active, disruption, pod.is_unready, pod.unreadable
 
 
-def _essence_of(node: NodeRecord | None) -> tuple[object, ...]:
+def _node_key(node: NodeRecord | None) -> tuple[object, ...]:
     if node is None:
         return ()
     meta = node.meta
@@ -81,7 +81,7 @@ def _essence_of(node: NodeRecord | None) -> tuple[object, ...]:
     )
 
 
-def _state_of(claim: ClaimRecord | None) -> tuple[object, ...]:
+def _claim_key(claim: ClaimRecord | None) -> tuple[object, ...]:
     if claim is None:
         return ()
     marks = (CONSOLIDATABLE, DRIFTED, INITIALIZED)

@@ -1,4 +1,4 @@
-"""The cluster, as its watches tell it, ready to be decided on at any moment."""
+"""The cluster as its watches deliver it: a snapshot for decisions at any moment."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -67,25 +67,25 @@ from karpy.ports.records import Kept
 OPTIONAL: Final = frozenset({NODE_OVERLAY})
 """Kinds whose CRD need not be installed."""
 DISPENSABLE: Final = frozenset({LIMIT_RANGE, RUNTIME_CLASS})
-"""Kinds that decisions go on without if they may not be read."""
+"""Kinds without which decisions go on if RBAC forbids to read them."""
 _AGAIN_SECONDS: Final = 30.0
-"""How long to wait before asking again for a kind that is not installed."""
+"""Seconds until a kind whose CRD is not installed is listed again."""
 _PATIENCE: Final = timedelta(seconds=15)
-"""How long decisions wait for the machine of a NodeClaim whose launch was refused before."""
+"""Longest wait of decisions for the machine of a NodeClaim whose launch was refused."""
 _NOT_TRIED: Final = frozenset({"", AWAITING})
-"""What its condition says until then: the cloud may have the machine already."""
-_PATIENCE_WITHOUT_ANSWER: Final = timedelta(minutes=2)
-"""The same where nothing was heard of its launch: it goes on, or no step of it can be written."""
+"""Reasons of the condition Launched before any refusal: the machine may exist already."""
+_PATIENCE_WITHOUT_RESULT: Final = timedelta(minutes=2)
+"""Longest wait for the machine of a NodeClaim whose launch has no result yet."""
 _SPREADING: Final = (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
-"""What default spread constraints find the pods of a workload by."""
+"""Kinds by which default spread constraints find the pods of a workload."""
 
 
 class Mirror:
     """
     The port Cluster on top of a Feed.
 
-    Only `run` and the notes change it, all on the event loop; readers get values that
-    never change. `catalog` is asked anew for each snapshot: it returns what is on sale now.
+    Only `run` and the `note_` methods change it, all on the event loop; readers get immutable
+    values. `catalog` is called for each snapshot and returns the present catalog.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Mirror:
         on_failure: OnFailure = raise_at_once,
         is_ours: Callable[[ClaimRecord], bool] = lambda _: True,
     ) -> None:
-        """Take also which claims get their machines from our cloud."""
+        """Take also a function that says which claims belong to our cloud."""
         self._is_ours = is_ours
         self.pods: IndexedShelf[Pod] = IndexedShelf(lambda pod: pod.node_name)
         self._census = CensusBook(self.pods)
@@ -140,8 +140,8 @@ class Mirror:
         self._on_failure = on_failure
         for shelf in (*self._in_full.values(), *(shelf for shelf, _ in self._shelves.values())):
             shelf.on_failure = on_failure
-        self._told = asyncio.Event()
-        self._untold: dict[str, datetime] = {}
+        self._news = asyncio.Event()
+        self._undelivered: dict[str, datetime] = {}
         self._overlaid: tuple[Catalog, tuple[int, int], Catalog] | None = None
 
     def _make_clock(self) -> ConsolidationClock:
@@ -156,107 +156,107 @@ class Mirror:
                 tasks.create_task(follow(), name=name)
 
     def follows(self) -> Iterator[tuple[str, Follow]]:
-        """Name what is to run, one for each kind; each may fail and be started again."""
+        """Return the watch of each kind with its name; each may fail and be started again."""
         for kind in self._shelves:
             yield f"mirror.{kind.name.lower()}", partial(self._follow, kind)
 
     async def wait_until_listed(self) -> None:
-        """Return once every kind was listed."""
+        """Return once every kind is listed."""
         while not self.is_listed:
-            self._told.clear()
-            await self._told.wait()
+            self._news.clear()
+            await self._news.wait()
 
     @property
     def is_listed(self) -> bool:
-        """Whether every kind was listed once."""
+        """Whether every kind has been listed."""
         return all(shelf.is_synced for shelf, _ in self._shelves.values())
 
     @property
     def is_synced(self) -> bool:
-        """Whether decisions can be made: all listed, and no claim of ours without its machine."""
+        """Whether decisions can be made: every kind listed, and every claim of ours launched."""
         return self.is_listed and not any(
-            not claim.provider_id and self._is_launched_here(name)
+            not claim.provider_id and self._is_awaited(name)
             for name, claim in self.node_book.claims.values.items()
         )
 
-    def _is_launched_here(self, name: str) -> bool:
-        """Say whether a claim without a machine will have one; else decisions wait for ever."""
-        # A claim that cannot be read may have one all the same.
+    def _is_awaited(self, name: str) -> bool:
+        """Say whether decisions are to wait for the machine of a claim."""
+        # An unreadable claim may have a machine: its last readable value is outdated.
         if name in self.records.claims.unreadable:
             return False
         kept = self.records.claims.get(name)
         if kept is None:
             return True
         created = kept.record.meta.created
-        # Differs: a NodeClaim without a machine: Karpenter decides about no pod and no node as
-        # long as its launch may take, 5 minutes; Karpy waits 15 seconds for it once the cloud has
-        # refused the launch, and 2 minutes without an answer, because one NodeClaim that has no
-        # machine would hold up all others.
+        # Differs: a NodeClaim without a machine: Karpenter decides about no pod and no node until
+        # the launch timeout of 5 minutes; Karpy waits 15 seconds once the cloud has refused the
+        # launch, and 2 minutes without an answer, because one NodeClaim without a machine would
+        # hold up all decisions.
         launched = kept.record.conditions.get(LAUNCHED)
         is_refused = launched is not None and launched.reason not in _NOT_TRIED
-        patience = _PATIENCE if is_refused else _PATIENCE_WITHOUT_ANSWER
+        patience = _PATIENCE if is_refused else _PATIENCE_WITHOUT_RESULT
         is_late = created is not None and self._clock.now() > created + patience
         return self._is_ours(kept.record) and not is_late
 
     async def wait_until_synced(self) -> None:
         """Return once decisions can be made."""
         while not self.is_synced:
-            self._told.clear()
-            # No watch tells that a claim has been waited for long enough.
+            self._news.clear()
+            # The end of the wait for a claim comes without a watch event.
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
-                    await self._told.wait()
+                    await self._news.wait()
 
     def waiting_for(self) -> list[Kind]:
-        """List the kinds that were not listed yet."""
+        """Return the kinds that are not listed yet."""
         return [kind for kind, (shelf, _) in self._shelves.items() if not shelf.is_synced]
 
     def shelf(self, kind: Kind) -> Shelf[Any]:
-        """Return what is known of a kind."""
+        """Return the shelf of a kind."""
         return self._shelves[kind][0]
 
     def note_absent(self, kind: Kind) -> None:
-        """Take note that a kind that is not needed cannot be had: there is nothing to wait for."""
+        """Count a dispensable kind as listed, because it is not installed or may not be read."""
         if kind in OPTIONAL | DISPENSABLE and kind in self._shelves:
             self._sync(self._shelves[kind][0])
 
     def note_claim(self, claim: ClaimRecord) -> None:
-        """Take note of a claim that was just made, before the watch tells it."""
+        """Add a claim that was just created, before the watch delivers it."""
         if claim.name not in self.node_book.claims.values:
             self.node_book.claims.put(claim.name, claim)
-            self._untold[claim.name] = self._clock.now()
+            self._undelivered[claim.name] = self._clock.now()
 
     def is_current(self, kind: Kind, meta: Identity) -> bool:
-        """Say whether nothing newer is known of a NodeClaim, Node or NodePool."""
+        """Say whether a NodeClaim, Node or NodePool is the newest version delivered."""
         known = self._in_full[kind].get(meta.name)
         return known is None or known.record.meta.version == meta.version
 
     def note_written(self, kind: Kind, obj: JsonObject) -> None:
-        """Take note of what a NodeClaim, Node or NodePool has become, before the watch tells."""
+        """Take in a NodeClaim, Node or NodePool that we wrote, before the watch delivers it."""
         shelf, reader = self._shelves[kind]
         entry: Entry = reader.from_object(obj)
         meta = entry.kept.record.meta
         known = self._in_full[kind].get(meta.name)
-        # One that the watch has told gone already must not come back.
+        # An object whose deletion the watch has delivered must not come back.
         if known is not None and known.record.meta.uid == meta.uid:
             self._take(kind, shelf, Change(meta.name, entry, meta.version))
 
     def now(self) -> datetime:
-        """Tell the time that notes are kept by."""
+        """Return the time by the mirror's clock."""
         return self._clock.now()
 
-    def untold_claims(self, before: datetime) -> list[str]:
-        """List claims noted before some time that no watch has told: they may be gone again."""
-        return sorted(name for name, noted in self._untold.items() if noted < before)
+    def undelivered_claims(self, before: datetime) -> list[str]:
+        """Return claims created before some time that no watch has delivered: they may be gone."""
+        return sorted(name for name, noted in self._undelivered.items() if noted < before)
 
     def forget_claim(self, name: str) -> None:
-        """Drop a claim that was noted and never told, since the API server does not have it."""
-        if self._untold.pop(name, None) is not None:
+        """Drop a created claim that no watch has delivered and the API server does not have."""
+        if self._undelivered.pop(name, None) is not None:
             self.node_book.claims.put(name, None)
-            self._told.set()
+            self._news.set()
 
     def overlaid_catalog(self) -> Catalog:
-        """Return what is on sale as NodeOverlays have it; worked out again only if it changes."""
+        """Return the catalog with NodeOverlays applied; apply them again only after a change."""
         catalog = self.catalog()
         if not self._settings.node_overlay:
             return catalog
@@ -291,12 +291,12 @@ class Mirror:
 
     @property
     def consolidation_version(self) -> tuple[int, Catalog]:
-        """A value that differs once consolidation may find something that it did not before."""
-        # The catalog by value: clouds make it anew from time to time, mostly with equal content.
+        """A value that changes whenever consolidation may find a new command."""
+        # The catalog by value: clouds renew it periodically, mostly with equal content.
         return self._clock_of_consolidation.version, self.catalog()
 
     def _nodes(self) -> tuple[Node, ...]:
-        """Return all nodes; of those that cannot be read as they are now, say why."""
+        """Return all nodes, unreadable ones with the problem."""
         nodes, records = self.node_book.joined(), self.records
         if not (records.claims.unreadable or records.nodes.unreadable):
             return nodes
@@ -325,7 +325,8 @@ class Mirror:
     async def _follow(self, kind: Kind) -> None:
         shelf, reader = self._shelves[kind]
         while True:
-            # A feed tells what vanished while it follows, not what did before it began.
+            # A feed reports deletions that happen while it runs, not earlier ones: whatever the
+            # first list lacks is gone.
             left = set(self._in_full.get(kind, shelf).values)
             try:
                 async for change in self._feed.follow(kind, reader):
@@ -346,7 +347,7 @@ class Mirror:
 
     def _take(self, kind: Kind, shelf: Shelf[Any], change: Change[Any]) -> None:
         if kind == NODE_CLAIM:
-            self._untold.pop(change.key, None)
+            self._undelivered.pop(change.key, None)
         if kind == POD and change.unreadable is not None:
             change = _with_stand_in(change, change.unreadable, shelf.get(change.key))
         if kind == DISRUPTION_BUDGET and change.unreadable is not None:
@@ -360,7 +361,7 @@ class Mirror:
         else:
             in_full.take(change)
         if kind == NODE_CLAIM:
-            self._told.set()
+            self._news.set()
 
     def _take_in_full(
         self, change: Change[Entry], shelf: Shelf[Any], in_full: Shelf[Kept[Any]]
@@ -368,30 +369,30 @@ class Mirror:
         entry = change.value
         if entry is not None and _is_older(entry, in_full.get(change.key)):
             return
-        # Decisions first: a listener of a record may ask for a snapshot at once.
+        # Update the value for decisions first: a listener of the record may take a snapshot.
         shelf.put(change.key, None if entry is None else entry.value)
         in_full.take(Change(change.key, None if entry is None else entry.kept, change.version))
 
     def _sync(self, shelf: Shelf[Any]) -> None:
         shelf.is_synced = True
-        self._told.set()
+        self._news.set()
 
 
 def _with_stand_in(change: Change[Pod], why: Unreadable, known: Pod | None) -> Change[Pod]:
-    """Have an unreadable pod hold its node."""
+    """Replace an unreadable pod by a stand-in that keeps its node from disruption."""
     return replace(change, value=unreadable_pod(why.object, why.problem, known))
 
 
 def _is_older(entry: Entry, known: Kept[Any] | None) -> bool:
-    """Say whether an object was told of later than something that came after it."""
+    """Say whether a delivered object is older than the known one."""
     if known is None:
         return False
     meta, before = entry.kept.record.meta, known.record.meta
     is_same = meta.uid == before.uid
-    # Versions of one kind can be compared by number; the API has promised so since 1.35.
+    # Kubernetes 1.35 and later guarantee that resource versions of a kind compare by number.
     return is_same and _rank(meta.version) < _rank(before.version)
 
 
 def _rank(version: str) -> tuple[int, str]:
-    """Return what versions compare by, as long as they may be: a longer number is a larger one."""
+    """Return a sort key of resource versions: a longer number is a larger one."""
     return (len(version), version) if version.isdecimal() else (0, "")

@@ -1,4 +1,4 @@
-"""Nodes and NodeClaims seen as one, joined again only where something has changed."""
+"""Nodes joined with their NodeClaims; only changed ones are joined again."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,7 +8,7 @@ from karpy.model.records import ClaimRecord, NodeRecord
 
 
 def _order(node: Node) -> tuple[str, str]:
-    """Two Nodes that claim the same NodeClaim have one name until they are registered."""
+    """Sort by name, then by Node: two Nodes of one claim share a name until registration."""
     return node.name, node.node_record.name if node.node_record else ""
 
 
@@ -24,11 +24,11 @@ class NodeBook:
         self._joined: tuple[Node, ...] = ()
         self._by_node: dict[str, Node] = {}
         self._by_claim: dict[str, Node] = {}
-        """Claims that have no node yet."""
+        """Claims without a Node, by name."""
         self._stale_nodes: set[str] = set()
         self._stale_claims: set[str] = set()
-        self.nodes.listen(self._hear_node)
-        self.claims.listen(self._hear_claim)
+        self.nodes.listen(self._on_node)
+        self.claims.listen(self._on_claim)
         self.limits.listen(lambda name, *_: self._mark_node(name))
 
     def joined(self) -> tuple[Node, ...]:
@@ -59,13 +59,13 @@ class NodeBook:
             self._by_claim[name] = join_node(None, claim, None)
 
     def _claim_of(self, node: NodeRecord) -> ClaimRecord | None:
-        """Find the claim of a node: by its machine, else by what the claim says."""
-        behind = self.claims.under(node.provider_id) if node.provider_id else ()
-        # Of several the last counts: it knows best.
-        return next(iter(behind), None) or next(reversed([*self._named.under(node.name)]), None)
+        """Find the claim of a node by provider ID, else by the node name in a claim's status."""
+        claims = self.claims.under(node.provider_id) if node.provider_id else ()
+        # Of several claims that name the node, the latest counts.
+        return next(iter(claims), None) or next(reversed([*self._named.under(node.name)]), None)
 
     def _nodes_of(self, claim: ClaimRecord) -> Iterator[NodeRecord]:
-        """Find the nodes that may be those of a claim."""
+        """Find the nodes that may belong to a claim."""
         if claim.provider_id:
             yield from self.nodes.under(claim.provider_id)
         named = self.nodes.get(claim.node_name)
@@ -73,20 +73,20 @@ class NodeBook:
             yield named
 
     def _mark_node(self, name: str) -> None:
-        """Have a node joined anew; one that is gone and was never joined leaves no trace."""
+        """Mark a node to be joined again, unless it is gone and was never joined."""
         if name in self.nodes.values or name in self._by_node:
             self._stale_nodes.add(name)
         else:
             self._stale_nodes.discard(name)
 
     def _mark_claim(self, name: str) -> None:
-        """Have a claim joined anew; the same holds for it."""
+        """Mark a claim to be joined again, unless it is gone and was never joined."""
         if name in self.claims.values or name in self._by_claim:
             self._stale_claims.add(name)
         else:
             self._stale_claims.discard(name)
 
-    def _hear_node(self, name: str, before: NodeRecord | None, after: NodeRecord | None) -> None:
+    def _on_node(self, name: str, before: NodeRecord | None, after: NodeRecord | None) -> None:
         self._mark_node(name)
         for claim in self._named.under(name):
             self._stale_claims.add(claim.name)
@@ -96,12 +96,12 @@ class NodeBook:
                     claim.name for claim in self.claims.under(node.provider_id)
                 )
 
-    def _hear_claim(self, name: str, before: ClaimRecord | None, after: ClaimRecord | None) -> None:
+    def _on_claim(self, name: str, before: ClaimRecord | None, after: ClaimRecord | None) -> None:
         self._named.put(name, after)
         for claim in (before, after):
             if claim is None:
                 continue
-            # Another claim may have been this node's until now, or is again.
+            # A node of the claim may have been joined with another claim, or will be.
             for node in self._nodes_of(claim):
                 self._stale_nodes.add(node.name)
                 self._stale_claims.update(each.name for each in self._named.under(node.name))

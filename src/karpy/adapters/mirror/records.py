@@ -1,4 +1,4 @@
-"""How the mirror reads each kind, and where it keeps what it has read."""
+"""Readers of each watched kind, and the shelves that hold what was read."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
@@ -36,7 +36,7 @@ _decoder: Final = Decoder()
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 Listener = Callable[[str, T | None, T | None], None]
-"""Called with the key of an object, what it was, and what it is now."""
+"""Called with the key of an object, its former and its present value; None if it has none."""
 OnFailure = Callable[[str, KarpyError], None]
 
 
@@ -54,18 +54,18 @@ class FieldReader(Generic[T]):
 
 
 def named_namespace(fields: Fields) -> Mapping[str, str]:
-    """Read the labels of a Namespace, its name among them."""
+    """Read the labels of a Namespace, including its name."""
     name, labels = read_namespace(fields)
     return {NAMESPACE_NAME: name, **labels}
 
 
 def daemon_reader(pods: PodReader) -> FieldReader[DaemonTemplate]:
-    """Read DaemonSets whose pods can be read."""
+    """Return a reader of DaemonSets; one whose pods are unreadable is unreadable, too."""
     return FieldReader(lambda fields: read_daemon_template(fields, pods))
 
 
 def controller_reader(kind: str) -> FieldReader[PodController]:
-    """Read what selects pods: ReplicaSets and the like."""
+    """Return a reader of objects that select pods, such as ReplicaSets."""
     return FieldReader(lambda fields: read_controller(fields, kind))
 
 
@@ -83,21 +83,21 @@ AnyReader = FieldReader[Any]
 
 
 class Entry(Struct, frozen=True):
-    """An object as decisions see it, and as its controllers see it."""
+    """An object as decisions see it, and as controllers see it."""
 
     value: Any
     kept: Kept[Any]
 
 
 class EntryReader(Generic[T]):
-    """Reads an object both ways."""
+    """Reads an object for decisions and for controllers."""
 
     def __init__(
         self,
         read_record: Callable[[Fields], T],
         read: Callable[[Fields], Any] | None = None,
     ) -> None:
-        """Take how to read the object in full, and how decisions see it if otherwise."""
+        """Take how controllers see the object, and how decisions do if differently."""
         self._read_record = read_record
         self._read = read
 
@@ -111,7 +111,7 @@ class EntryReader(Generic[T]):
 
 
 class OverlayReader:
-    """Reads NodeOverlays; one that makes no sense is none for decisions."""
+    """Reads NodeOverlays; decisions see an invalid one as None."""
 
     def from_object(self, obj: JsonObject) -> Entry:
         record = read_overlay_record(Fields(obj))
@@ -128,17 +128,17 @@ OVERLAYS = OverlayReader()
 
 
 class Shelf(Generic[T]):
-    """What is known of one kind; writes that change nothing we read are no changes."""
+    """The objects of one kind; a write that changes no field that we read is no change."""
 
     def __init__(self) -> None:
         self.values: dict[str, T] = {}
         self.unreadable: dict[str, str] = {}
-        """Why objects cannot be read, by key; what was last read of them stays."""
+        """Why objects are unreadable, by key; their last readable value stays."""
         self.is_synced = False
         self.version = 0
-        """Moves with every change."""
+        """Increases with every change."""
         self.on_failure: OnFailure = raise_at_once
-        """Called with a change that a listener failed on; the others get it all the same."""
+        """Called with the key of a change that a listener failed on; the others still get it."""
         self._listeners: list[Listener[T]] = []
 
     def get(self, key: str) -> T | None:
@@ -150,7 +150,7 @@ class Shelf(Generic[T]):
         return self.values.values()
 
     def under(self, mark: str) -> Collection[T]:
-        """Return the values with this mark; without an index there are none."""
+        """Return the values with an index key: none, since this shelf has no index."""
         del mark
         return ()
 
@@ -159,7 +159,7 @@ class Shelf(Generic[T]):
         self._listeners.append(listener)
 
     def take(self, change: Change[T]) -> bool:
-        """Take a change in; say whether it was one."""
+        """Take in a change of the feed; say whether it changed a value."""
         if change.unreadable is None:
             self.unreadable.pop(change.key, None)
         else:
@@ -169,7 +169,7 @@ class Shelf(Generic[T]):
         return self.put(change.key, change.value)
 
     def put(self, key: str, value: T | None) -> bool:
-        """Note what an object is now, or that it is gone; say whether that is news."""
+        """Set the value of an object, or None if it is gone; say whether that changed it."""
         before = self.values.get(key)
         if before == value:
             return False
@@ -186,11 +186,11 @@ class Shelf(Generic[T]):
         return True
 
     def _shelve(self, key: str, before: T | None, after: T | None) -> None:
-        """Keep indexes in step."""
+        """Update the index for a change."""
 
 
 class IndexedShelf(Shelf[T]):
-    """A shelf whose values can be found by something else than their key."""
+    """A shelf whose values can also be found by an index key."""
 
     def __init__(self, index_by: Callable[[T], str]) -> None:
         super().__init__()
@@ -198,11 +198,11 @@ class IndexedShelf(Shelf[T]):
         self._index: dict[str, dict[str, T]] = {}
 
     def under(self, mark: str) -> Collection[T]:
-        """Return the values with this mark."""
+        """Return the values with an index key."""
         return self._index.get(mark, _NOTHING).values()
 
     def marks(self) -> Iterator[str]:
-        """List every mark that some value has."""
+        """Return every index key that a value has."""
         return iter(self._index)
 
     def _shelve(self, key: str, before: T | None, after: T | None) -> None:
@@ -233,5 +233,5 @@ class RecordBook:
 
 
 def raise_at_once(_: str, error: KarpyError) -> None:
-    """Raise the error: nothing is passed over where no part listens."""
+    """Raise the error: the default where no handler is set."""
     fail_at_once(error)

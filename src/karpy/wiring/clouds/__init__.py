@@ -1,1 +1,1 @@
-"""The clouds that `karpy run --provider NAME` works with: a module for each, and their registry."""
+"""The clouds of `karpy run --provider NAME`: a module for each, and their registry."""

@@ -1,4 +1,4 @@
-"""AWS: machines of EC2."""
+"""The cloud `aws`: machines of EC2."""
 
 import asyncio
 from collections.abc import Iterator
@@ -259,7 +259,7 @@ EVENTS: Final[tuple[EventSpec, ...]] = (
 _MEASURED: Final = timedelta(minutes=1)
 _COLLECTED: Final = timedelta(minutes=2)
 _COLLECTED_AT_FIRST: Final = (20, timedelta(seconds=10))
-"""After a crash, machines without a NodeClaim are ended soon."""
+"""First rounds, and their shorter period: a crash may have left machines without a NodeClaim."""
 _NODE_TERMINATION_HANDLER: Final = "node-termination-handler"
 _SOLD_EVERYWHERE: Final = "m5.large"
 _DNS_NAMESPACE: Final = "kube-system"
@@ -273,7 +273,7 @@ def well_known(options: Options) -> frozenset[str]:
 
 
 async def open_cloud(site: Site) -> Cloud:
-    """Check account and cluster, ask for instance types, and put the provider together."""
+    """Check account and cluster, fetch instance types, and open the provider."""
     calls = await connect_aws(check_write=site.check_write)
     calls.on_answer, calls.on_try = partial(_count_answer, site), partial(_count_try, site)
     try:
@@ -284,7 +284,7 @@ async def open_cloud(site: Site) -> Cloud:
 
 
 async def open_with(site: Site, calls: AwsCalls) -> Cloud:
-    """Check the cluster and put the provider together, with calls that are connected already."""
+    """Check the cluster and open the provider, with calls that are already connected."""
     options = site.options
     settings = read_settings(
         options.cloud,
@@ -295,30 +295,30 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
     asked = _no_version if settings.eks_control_plane else partial(_server_version, site)
     cluster = ClusterWatch(calls, settings.cluster_name, asked, site.on_remark)
     settings = await _discovered(settings, cluster, site)
-    made = _Made(settings, calls, cluster, site)
+    assembly = _AwsAssembly(settings, calls, cluster, site)
     if settings.enable_zonal_shift:
-        await made.shifts.look()
+        await assembly.shifts.look()
     if settings.interruption_queue:
-        await _warn_of_others(site)
-    await made.marketplace.refresh_types()
-    await made.marketplace.refresh_prices()
+        await _warn_of_termination_handler(site)
+    await assembly.marketplace.refresh_types()
+    await assembly.marketplace.refresh_prices()
     return Cloud(
-        made.provider,
+        assembly.provider,
         NODE_CLASSES,
-        made.parts,
-        made.announcements,
-        made.follows(),
+        assembly.parts,
+        assembly.announcements,
+        assembly.follows(),
         (_PARTITION_HOOK,),
         calls.close,
     )
 
 
 _PARTITION_HOOK: Final = RegistrationHook("PlacementGroupPartition", lacks_partition)
-"""EC2 chooses the partition of a machine a moment after its launch; nodes are labeled with it."""
+"""Holds registration until EC2 has chosen the partition of a machine, which is a node label."""
 
 
-class _Made:
-    """Everything of the provider."""
+class _AwsAssembly:
+    """The parts of the provider, and the controllers that it brings."""
 
     def __init__(
         self, settings: AwsSettings, calls: AwsCalls, cluster: ClusterWatch, site: Site
@@ -330,7 +330,7 @@ class _Made:
         self._site = site
         self._measured: Catalog | None = None
         self._status: ClassStatus | None = None
-        """Once this replica has led."""
+        """None until this replica leads for the first time."""
         sold_out = SoldOut(clock)
         trouble = site.on_trouble
         self.marketplace = Marketplace(
@@ -371,13 +371,13 @@ class _Made:
         )
 
     def follows(self) -> tuple[Part, ...]:
-        """Give what is watched, whether this replica leads or not."""
+        """Return the watches, which run whether this replica leads or not."""
         return tuple(
             Part(f"aws.{kind.plural}", partial(self._book.follow, kind)) for kind in FOLLOWED
         )
 
     def parts(self, context_of: ContextOf) -> Iterator[Part]:
-        """Build the controllers that only AWS needs."""
+        """Build the controllers that AWS alone needs."""
         context = context_of("nodeclass")
         workplace = Workplace(
             self._site.objects,
@@ -393,7 +393,7 @@ class _Made:
         )
         controller = NodeClassController(workplace, context.on_failure, context.observer)
         yield Part("nodeclass", controller.run)
-        context.records.claims.listen(self._hear_claim)
+        context.records.claims.listen(self._on_claim)
         if self._status is None and self._site.options.has_cluster_metrics:
             self._status = ClassStatus(self._book, self._site.clock, self._reports)
             self._status.begin()
@@ -417,7 +417,7 @@ class _Made:
             yield Part("instanceprofile.garbagecollection", collecting)
 
     def _of_claims(self, context_of: ContextOf) -> Iterator[Part]:
-        """Build the controllers that keep claims and machines in step."""
+        """Build the controllers that reconcile claims and launch templates with EC2."""
         name, find = "nodeclaim.partition", partial(self._machines.find, is_fresh=True)
         yield Part(name, PartitionController(context_of(name), find).run)
         if self._settings.reserves:
@@ -436,7 +436,7 @@ class _Made:
         yield Part(name, partial(self._keep_templates, context_of(name)))
 
     def _of_discoveries(self, context_of: ContextOf) -> Iterator[Part]:
-        """Build the controllers that learn what AWS and nodes say."""
+        """Build the controllers that refresh what is known of AWS and of the memory of nodes."""
         book, finders = self._book, self._finders
         name = "providers.instancetype.capacity"
         capacity = CapacityController(context_of(name), book.classes.values, book.note_memory)
@@ -456,19 +456,19 @@ class _Made:
             yield Part(name, partial(context_of(name).every, period, work))
 
     async def _keep_templates(self, context: ControllerContext) -> None:
-        """Delete launch templates that are not used, those of the leader before among them."""
+        """Delete unused launch templates, including those of the previous leader."""
         await self.templates.adopt()
         await context.every(TEMPLATE_PERIOD, self.templates.delete_unused)
 
     async def _measure(self) -> None:
-        """Have metrics tell what is on sale, unless nothing of it has changed."""
+        """Export the gauges of the catalog, if it has changed."""
         catalog = self.provider.catalog()
         if catalog is not self._measured:
             self._measured = catalog
             for each in type_gauges(catalog):
                 self._site.on_count(each)
 
-    def _hear_claim(self, _: str, before: object, after: object) -> None:
+    def _on_claim(self, _: str, before: object, after: object) -> None:
         del before
         if after is None:
             self._book.note_claim_gone()
@@ -493,13 +493,13 @@ def _labels_of(request: Answered | Tried) -> dict[str, str]:
 
 
 async def _collect_profiles(collector: ProfileCollector, context: ControllerContext) -> None:
-    # Which profiles the leader before has just made is not known: those get time to be named.
+    # The previous leader may have created a profile that no node class refers to yet: wait.
     await asyncio.sleep(PROFILE_PERIOD.total_seconds())
     await context.every(PROFILE_PERIOD, collector.collect)
 
 
 async def _check(calls: AwsCalls) -> None:
-    """Find out whether EC2 can be asked at all; raise CloudError."""
+    """Check by a dry run that EC2 can be called; raise CloudError."""
     try:
         await calls.describe_instance_types(InstanceTypes=[_SOLD_EVERYWHERE], DryRun=True)
     except AwsRefused as error:
@@ -508,7 +508,7 @@ async def _check(calls: AwsCalls) -> None:
 
 
 async def _discovered(settings: AwsSettings, cluster: ClusterWatch, site: Site) -> AwsSettings:
-    """Fill in what was not given: endpoint, authority and addresses of the cluster."""
+    """Fill in settings that are not given: endpoint, CA bundle and DNS address of the cluster."""
     if not settings.cluster_name:
         raise OptionInvalid(
             name="--cluster-name", problem="is missing", hint="name the EKS cluster to work for"
@@ -536,7 +536,7 @@ async def _no_version() -> str:
 
 
 async def _server_version(site: Site) -> str:
-    """Return the version of the API server as EKS writes it; empty if it does not say."""
+    """Return the version of the API server as EKS writes it; empty if unknown."""
     with suppress(ClusterError):
         major, _, rest = (await site.server_version()).removeprefix("v").partition(".")
         minor = rest.partition(".")[0]
@@ -555,8 +555,8 @@ async def _dns_address(site: Site) -> str:
     return address
 
 
-async def _warn_of_others(site: Site) -> None:
-    """Report what drains nodes on the same messages of AWS."""
+async def _warn_of_termination_handler(site: Site) -> None:
+    """Report other controllers that drain nodes on the same interruption messages."""
     for kind in (DAEMON_SET, DEPLOYMENT):
         try:
             page = await site.objects.list(kind)

@@ -27,7 +27,7 @@ def well_known(options: Options) -> frozenset[str]:
 
 
 async def open_cloud(site: Site) -> Cloud:
-    """Make KWOK ready; it sells what `--instance-types-file-path` lists."""
+    """Open KWOK with the instance types of `--instance-types-file-path`."""
     catalog = _catalog(site.options)
     provider = KwokProvider(site.objects, site.clock, catalog, on_trouble=site.on_trouble)
     return Cloud(provider, NODE_CLASSES)

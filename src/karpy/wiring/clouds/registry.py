@@ -1,8 +1,8 @@
 """
 The clouds that `karpy run --provider NAME` works with.
 
-A cloud is a module with `FLAGS` and `open_cloud`; what it brings to the operator is a `Cloud`. A
-further one takes its own folder in adapters/clouds, its module here, and one line of `PROVIDERS`.
+A cloud is a module with `FLAGS` and `open_cloud`, which returns a `Cloud` for the operator. To add
+one, add its folder in adapters/clouds, its module here, and a line of `PROVIDERS`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,17 +30,17 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "aws": "karpy.wiring.clouds.aws",
     KWOK: "karpy.wiring.clouds.kwok",
 }
-"""The module of each provider by its name; it is imported only when it is asked for."""
+"""The module of each provider, by name; imported only when the provider is used."""
 
-TELLING: Final[Mapping[str, str]] = {"cluster-name": "aws"}
-"""Flags that a provider is known by where `--provider` is not given."""
+IMPLYING: Final[Mapping[str, str]] = {"cluster-name": "aws"}
+"""Flags that imply a provider where `--provider` is not given."""
 
 OnTrouble = Callable[[str, KarpyError], None]
-"""Called with what could not be done, and why; it is tried again."""
+"""Called with a failed action and the error; the action is retried."""
 OnCount = Callable[[Count], None]
-"""Called with what metrics count."""
+"""Called with a count for metrics."""
 CheckWrite = Callable[[str], None]
-"""Raises LeadershipUncertain unless a call to the cloud that changes something may be made now."""
+"""Raises LeadershipUncertain unless a call that changes the cloud may be made now."""
 
 
 async def _unknown_version() -> str:
@@ -48,7 +48,7 @@ async def _unknown_version() -> str:
 
 
 class Site(Struct, frozen=True):
-    """What a provider is opened with."""
+    """The ports and settings that a provider is opened with."""
 
     objects: Objects
     feed: Feed
@@ -60,13 +60,13 @@ class Site(Struct, frozen=True):
     on_count: OnCount = lambda _: None
     check_write: CheckWrite = lambda _: None
     authority: str = ""
-    """The certificates by which the API server is known, as base64; empty if any will do."""
+    """The CA bundle of the API server, as base64; empty if the kubeconfig has none."""
     server_version: Callable[[], Awaitable[str]] = _unknown_version
     """Returns the version of the API server, such as `v1.36.3`; raises ClusterError."""
     on_remark: Callable[[Remark], None] = lambda _: None
-    """Called with what is worth a line of the log."""
+    """Called with a line for the log."""
     add_source: Callable[[Source], None] = lambda _: None
-    """Takes what collects gauges whenever metrics are asked for."""
+    """Adds a source of gauges, which is called at each scrape."""
 
 
 async def _nothing_to_close() -> None:
@@ -81,17 +81,17 @@ class Cloud(Struct, frozen=True):
     """The kinds of node class that it serves."""
     parts: Parts = no_parts
     machine_events: EventfulCloud | None = None
-    """Announces what becomes of machines; None if the cloud never does."""
+    """Announces events of machines; None if the cloud has none."""
     follows: tuple[Part, ...] = ()
-    """What it watches, whether this replica leads or not."""
+    """Watches of the cloud, which run whether this replica leads or not."""
     registration_hooks: tuple[RegistrationHook, ...] = ()
-    """What it has to do before a Node registers."""
+    """What the cloud has to complete before a Node counts as registered."""
     close: Callable[[], Awaitable[None]] = _nothing_to_close
-    """Closes connections; it is called once all else has ended."""
+    """Closes connections; called after everything else has ended."""
 
 
 def surface_of(site: Site, cloud: Cloud, nominations: Objects | None = None) -> Surface:
-    """Return all that an operator touches; nominations of pods have their own connection."""
+    """Return the ports of an operator; nominations of pods have their own connection."""
     return Surface(
         site.objects,
         site.feed,
@@ -112,7 +112,7 @@ class CloudModule(Protocol):
     NODE_CLASSES: tuple[Kind, ...]
     """The kinds of node class that it serves."""
     FLAGS: tuple[Flag, ...]
-    """What `karpy run` takes for this provider, beside the flags of every provider."""
+    """Flags of `karpy run` for this provider, in addition to the flags of every provider."""
     METRICS: tuple[MetricSpec, ...]
     EVENTS: tuple[EventSpec, ...]
 
@@ -120,11 +120,11 @@ class CloudModule(Protocol):
         """Return the labels that pods may ask for although their NodePool does not define them."""
 
     async def open_cloud(self, site: Site) -> Cloud:
-        """Check that the provider can work, and make it ready; raise KarpyError if it cannot."""
+        """Check and prepare the provider; raise KarpyError if it cannot work."""
 
 
 def find_cloud(name: str) -> CloudModule:
-    """Return the module of a provider; raise OptionInvalid if there is none, or an extra lacks."""
+    """Return the module of a provider; raise OptionInvalid if it or its extra is missing."""
     module = PROVIDERS.get(name)
     if module is None:
         raise OptionInvalid(
@@ -136,7 +136,7 @@ def find_cloud(name: str) -> CloudModule:
         found: CloudModule = import_module(module)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("karpy."):
-            # No extra brings it: the module of the provider names what does not exist.
+            # Not a missing extra: the module of the provider imports a module that does not exist.
             raise
         raise OptionInvalid(
             name="--provider",

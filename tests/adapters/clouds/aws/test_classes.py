@@ -157,7 +157,7 @@ def test_machines_of_a_reservation_are_counted_until_ec2_says_how_many_are_left(
     assert (left(), stock.find("cr-none")) == (2, None)
 
 
-def test_changes_of_conditions_are_counted_told_and_shown() -> None:
+def test_changes_of_conditions_are_counted_exported_and_cause_events() -> None:
     async def story(some: Account) -> dict[str, int]:
         world = World()
         book = NodeClassBook(world.objects)

@@ -55,7 +55,7 @@ def test_launches_that_are_alike_cost_one_call() -> None:
     assert [each.zone for each in launched].count("us-west-2b") == 1
 
 
-def test_errors_go_to_those_for_whom_there_was_no_machine_and_are_told_to_the_others() -> None:
+def test_errors_are_raised_for_launches_without_a_machine_and_reported_for_the_others() -> None:
     async def story(some: Account) -> list[Fleet]:
         machines = with_template(some)
         some.tables.market.sell_out(zone="us-west-2a")

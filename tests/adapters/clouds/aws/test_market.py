@@ -283,7 +283,7 @@ def test_the_version_of_the_control_plane_is_followed() -> None:
         assert run(story(some)) == ["1.34", "10.100.0.0/16", "1.34", "1.35"]
 
 
-def test_a_version_that_the_provider_was_not_made_for_is_told_once() -> None:
+def test_an_untested_version_is_reported_once() -> None:
     async def story(some: Account) -> list[str]:
         said, told = ["1.25", "1.25", "1.36", "1.37", "1.37"], list[str]()
 

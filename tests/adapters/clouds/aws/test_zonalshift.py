@@ -31,7 +31,7 @@ class Book(NodeClassBook):
         return {name: collect([one_of(zone, f"us-west-2{name}")]) for name in ("a", "b")}
 
 
-def test_nodepools_are_told_of_a_shift_and_of_its_end_once_each() -> None:
+def test_nodepools_get_one_event_for_a_shift_and_one_for_its_end() -> None:
     async def story(some: Account) -> list[frozenset[str]]:
         controller = ZonalShiftController(
             some.calls,

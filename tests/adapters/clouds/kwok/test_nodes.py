@@ -142,7 +142,7 @@ def test_a_node_is_closed_until_it_is_registered_and_asks_for_a_kubelet() -> Non
     }
 
 
-def test_a_machine_can_be_told_from_its_node() -> None:
+def test_a_machine_is_derived_from_its_node() -> None:
     node = write_node(NAME, machine())
     meta = {**node["metadata"], "creationTimestamp": "2026-01-05T12:00:00Z"}
 
@@ -165,7 +165,7 @@ def test_a_node_that_only_looks_alike_is_no_machine_of_ours() -> None:
     assert not is_machine({"metadata": {"name": NAME}})
 
 
-def test_a_machine_can_be_told_from_its_claim() -> None:
+def test_a_machine_is_derived_from_its_claim() -> None:
     """Another process wrote the claim, and ended before it made the Node."""
     made = machine()
     own = {key: LABELS[key] for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)}

@@ -122,7 +122,7 @@ async def test_another_process_comes_to_the_same_machine() -> None:
 
 
 @on_virtual_time
-async def test_a_machine_that_is_ending_is_told_as_such_to_whoever_launches_it_again() -> None:
+async def test_a_repeated_launch_of_an_ending_machine_returns_it_as_ending() -> None:
     async with kwok_stage() as stage:
         await stage.provider.launch(spec_of())
         await asyncio.sleep(1)
@@ -197,7 +197,7 @@ async def test_a_machine_that_was_on_its_way_does_not_come_once_it_is_ended() ->
 
 
 @on_virtual_time
-async def test_a_node_that_nobody_registered_goes_with_its_machine() -> None:
+async def test_an_unregistered_node_is_deleted_with_its_machine() -> None:
     async with kwok_stage() as stage:
         machine = await stage.provider.launch(spec_of())
         await asyncio.sleep(1)

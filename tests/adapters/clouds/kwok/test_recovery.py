@@ -64,7 +64,7 @@ async def test_a_recovered_node_still_takes_its_time(passed: int, expected: list
 
 
 @on_virtual_time
-async def test_what_is_recovered_is_told_and_only_once() -> None:
+async def test_recovered_machines_are_returned_once() -> None:
     async with kwok_stage(delay="1m") as stage:
         machine = await launched(stage)
 
