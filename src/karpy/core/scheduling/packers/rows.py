@@ -90,7 +90,7 @@ class Rows:
         planned, signature = self._planned, self._planned.signature[node]
         ask: Ask = queue[start - 1][1].asks[0]
         due = planned.turns_of(node, ask.alive, stop - start)
-        if not due or self._signatures.join(signature, ask.wants[0]) != signature:
+        if not due or self._signatures.join(signature, ask.alternatives[0]) != signature:
             return 0
         most = 0
         while most < due and _asks_only_for(ask, queue[start + most][1]):
@@ -111,7 +111,8 @@ class Rows:
 
     def _put(self, pod: Pod, pod_class: PodClass, claims: int, ask: Ask) -> int | None:
         """Put a pod on the first of some claims that can take it; the ask forgets the others."""
-        planned, want, requests = self._planned, pod_class.steps.first.wants[0], pod_class.requests
+        planned, requests = self._planned, pod_class.requests
+        want = pod_class.steps.first.alternatives[0]
         by_count, tight_at = planned.by_count, planned.tight.get
         for count in planned.counts:
             candidates = by_count[count] & claims
@@ -135,15 +136,16 @@ class Rows:
         return None
 
     def _may_become(self, before: int, after: int) -> bool:
-        return after != NEVER and not self._signatures.bestows(before, after)
+        return after != NEVER and not self._signatures.adds_watched_label(before, after)
 
     def _put_in_turn(self, pod: Pod, pod_class: PodClass, claims: int, ask: Ask) -> int | None:
         """Put a pod that is to be spread on the first node that takes it."""
         planned, signatures, spread = self._planned, self._signatures, pod_class.spread
         assert spread is not None
-        want, table, requests = pod_class.steps.first.wants[0], spread.table, pod_class.requests
+        want, table = pod_class.steps.first.alternatives[0], spread.table
+        requests = pod_class.requests
         failure = pod_class.failures[0]
-        if failure is not None and not failure.may_have_passed():
+        if failure is not None and not failure.is_outdated():
             return None
         domains, _ = spread.open_domains()
         claims &= table.nodes_in(domains)
@@ -154,7 +156,7 @@ class Rows:
                 signature = signatures.join(before, want)
                 if signature != NEVER:
                     homes: Sequence[int] = (signature,)
-                    if not table.settled(signature) & domains:
+                    if not table.certain_domain(signature) & domains:
                         homes = self._homes(pod_class, node, signature, domains)
                     for each in homes:
                         is_same = each == before
