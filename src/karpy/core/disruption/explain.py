@@ -390,7 +390,7 @@ def _is_free_without(gone: Sequence[Pod], candidate: Candidate, evaluation: Eval
         keeps_places=True,
         is_crowded=True,
     )
-    return not (found.homeless or found.needs_more_nodes)
+    return not (found.unplaced or found.needs_more_nodes)
 
 
 def _share(pod: Pod, node: Node) -> float:
@@ -419,7 +419,7 @@ def _outlook(method: DisruptionMethod, snapshot: Snapshot, node: Node) -> Outloo
         len(places.launches),
         best[0] if len(best) == 1 else None,
         None if None in best else sum(each.price for each in best if each is not None),
-        places.homeless,
+        places.unplaced,
     )
 
 

@@ -34,7 +34,7 @@ class Relocation(Struct, frozen=True, gc=False):
     """New nodes that take at least one moved pod; pending pods may be on them, too."""
     nodes: tuple[str, ...] = ()
     """Names of existing nodes that take moved pods."""
-    homeless: tuple[str, ...] = ()
+    unplaced: tuple[str, ...] = ()
     """Moved pods without a place, each as `namespace/name: reason`."""
     placements: tuple[Nomination, ...] = ()
     """The moved pods by the existing node that takes them."""
@@ -128,7 +128,7 @@ class WhatIf:
         if not count and not (terms.keeps_places and _has_virtual(problem)):
             return Relocation()
         if refused and terms.stops_early:
-            return Relocation(homeless=_sorted(refused), pods=count)
+            return Relocation(unplaced=_sorted(refused), pods=count)
         found, errors = list[Relocation](), list[KarpyError]()
         with Barrier(errors.append):
             found.append(self._search_in_time(gone, movers, terms))
@@ -140,8 +140,8 @@ class WhatIf:
                 self._problem = problem.without_waiting()
                 return self.ask(without, moved=moved, **given)
             found.append(_unanswered(movers, Reason.DECISION_FAILED))
-        homeless = _sorted((*refused, *found[0].homeless))
-        return replace(found[0], homeless=homeless, pods=count)
+        unplaced = _sorted((*refused, *found[0].unplaced))
+        return replace(found[0], unplaced=unplaced, pods=count)
 
     def _search_in_time(
         self, gone: frozenset[str], movers: list[Entry], terms: _AllTerms
@@ -162,13 +162,13 @@ class WhatIf:
         """Search; if `is_crowded`, search again with moved pods first in the room of buffers."""
         found = self._search(gone, movers, terms, kept)
         rooms = self._rooms_of_buffers(found, kept) if terms.is_crowded else ()
-        if not rooms or found.homeless or found.needs_more_nodes:
+        if not rooms or found.unplaced or found.needs_more_nodes:
             return found
         # Kube-scheduler may bind moved pods there. Then a node is launched for the buffer,
         # which consolidation may delete again, without end.
         crowded = self._search(gone, movers, terms, kept, rooms)
-        homeless = tuple(f"{each} ({_CROWDED})" for each in crowded.homeless)
-        return replace(crowded, homeless=homeless)
+        unplaced = tuple(f"{each} ({_CROWDED})" for each in crowded.unplaced)
+        return replace(crowded, unplaced=unplaced)
 
     def _with_catalog(self, catalog: Catalog) -> "WhatIf":
         if self._other is None or self._other[0] is not catalog:
@@ -245,7 +245,7 @@ class WhatIf:
 
 def _unanswered(movers: list[Entry], reason: Reason) -> Relocation:
     first = sorted(pod.key for pod, _ in movers)[:1]
-    return Relocation(homeless=tuple(f"{key}: {why(Refusal(reason, ()))}" for key in first))
+    return Relocation(unplaced=tuple(f"{key}: {why(Refusal(reason, ()))}" for key in first))
 
 
 def _has_virtual(problem: Problem) -> bool:
@@ -298,8 +298,8 @@ def _costly_last(queue: list[Entry]) -> list[Entry]:
     return sorted(queue, key=lambda entry: costs[id(entry[1])] > CONSTRAINTS_MAX)
 
 
-def _sorted(homeless: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(homeless))
+def _sorted(unplaced: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(unplaced))
 
 
 class _Search:
@@ -329,7 +329,7 @@ class _Search:
         self._claims: dict[int, None] = {}
         """New nodes with pods that must find a place."""
         self._placements: dict[int, list[str]] = {}
-        self._homeless: dict[str, str] = {}
+        self._unplaced: dict[str, str] = {}
         self._needs_more = False
 
     def run(self, queue: list[Entry]) -> Relocation:
@@ -360,7 +360,7 @@ class _Search:
                 if not is_lost:
                     again.append(entry)
                 elif is_needing and self._terms.stops_early:
-                    self._homeless[pod.key] = self._brief_reason()
+                    self._unplaced[pod.key] = self._brief_reason()
                     return self._answer()
                 else:
                     hopeless.append(entry)
@@ -425,7 +425,7 @@ class _Search:
         if existing.nodes[node].is_initialized:
             return False
         name = existing.nodes[node].name
-        self._homeless[pod.key] = f"would schedule against uninitialized node {name}"
+        self._unplaced[pod.key] = f"would schedule against uninitialized node {name}"
         return self._terms.stops_early
 
     def _note_reasons(self, left: list[Entry], waiting: set[str]) -> None:
@@ -433,13 +433,13 @@ class _Search:
         if not left:
             return
         if self._terms.stops_early:
-            self._homeless[left[0][0].key] = self._brief_reason()
+            self._unplaced[left[0][0].key] = self._brief_reason()
             return
         offer = self._state.problem.offer
         reason = Reason.NO_HOST if offer.pools else Reason.NO_POOL
         refuser = Refuser(self._state.packer, offer.templates, offer.notices, reason)
         for refusal in refuser.refuse(left, waiting):
-            self._homeless.update(dict.fromkeys(refusal.pods, why(refusal)))
+            self._unplaced.update(dict.fromkeys(refusal.pods, why(refusal)))
 
     def _brief_reason(self) -> str:
         price = self._terms.price_below
@@ -450,7 +450,7 @@ class _Search:
 
     def _answer(self) -> Relocation:
         existing = self._state.problem.existing
-        is_lost = self._needs_more or (self._homeless and self._terms.stops_early)
+        is_lost = self._needs_more or (self._unplaced and self._terms.stops_early)
         launches = () if is_lost else tuple(self._launches())
         placements = tuple(
             Nomination(existing.nodes[node].name, tuple(keys))
@@ -459,14 +459,14 @@ class _Search:
         return Relocation(
             launches,
             tuple(each.node for each in placements),
-            tuple(f"{key}: {reason}" for key, reason in self._homeless.items()),
+            tuple(f"{key}: {reason}" for key, reason in self._unplaced.items()),
             placements,
             {uid: existing.nodes[node].name for uid, node in self._other_placements.items()},
             needs_more_nodes=self._needs_more,
         )
 
     def _launches(self) -> Iterable[Launch]:
-        """Return the launches of new nodes; pods of nodes that cannot be launched are homeless."""
+        """Return the launches of new nodes; pods of nodes that cannot be launched are unplaced."""
         planned, snapshot = self._state.planned, self._state.problem.snapshot
         launcher = self._state.launcher
         is_strict = snapshot.settings.min_values_policy is MinValuesPolicy.STRICT
@@ -480,4 +480,4 @@ class _Search:
             reason = lacking if price is None else self._brief_reason()
             for pod in planned.pods[node]:
                 if pod.uid in self._needing:
-                    self._homeless[pod.key] = reason
+                    self._unplaced[pod.key] = reason
