@@ -11,7 +11,7 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.controllers.queue import WorkQueue
-from karpy.core.scheduling.decide import CULPRITS_MAX, decide, decide_apart
+from karpy.core.scheduling.decide import CULPRITS_MAX, decide, decide_guarded
 from karpy.core.scheduling.effort import KeepGoing
 from karpy.errors import CredentialsRefused, LeadershipLost, Unexpected
 from karpy.model.kinds import NAMESPACE, NODE_CLAIM, POD, Kind
@@ -319,7 +319,7 @@ def _failing_with(names: set[str]) -> Callable[[Snapshot, KeepGoing], Verdict]:
 def test_each_pod_with_which_a_decision_fails_is_found_and_refused(culprits: set[str]) -> None:
     cluster = snapshot(pods=[waiting(f"p-{number}") for number in range(10)])
 
-    verdict, found = decide_apart(cluster, make=_failing_with(culprits))
+    verdict, found = decide_guarded(cluster, make=_failing_with(culprits))
 
     refused = {each.pods[0] for each in verdict.refusals if each.reason is Reason.DECISION_FAILED}
     assert refused == {f"default/{name}" for name in culprits}
@@ -331,7 +331,7 @@ def test_each_pod_with_which_a_decision_fails_is_found_and_refused(culprits: set
 def test_a_decision_that_does_not_fail_is_the_usual_one() -> None:
     cluster = snapshot(pods=[waiting("a"), waiting("b")])
 
-    assert decide_apart(cluster) == (decide(cluster), ())
+    assert decide_guarded(cluster) == (decide(cluster), ())
 
 
 def test_where_too_many_pods_are_to_blame_none_is() -> None:
@@ -339,7 +339,7 @@ def test_where_too_many_pods_are_to_blame_none_is() -> None:
     cluster = snapshot(pods=[waiting(name) for name in sorted(names)])
 
     with pytest.raises(Unexpected, match="no even spread"):
-        decide_apart(cluster, make=_failing_with(names))
+        decide_guarded(cluster, make=_failing_with(names))
 
 
 def test_without_time_to_find_the_pod_the_error_is_raised() -> None:
@@ -348,4 +348,4 @@ def test_without_time_to_find_the_pod_the_error_is_raised() -> None:
     cluster = snapshot(pods=[waiting(f"p-{number}") for number in range(10)])
 
     with pytest.raises(Unexpected, match="no even spread"):
-        decide_apart(cluster, lambda: next(looks, False), make=_failing_with({"p-4"}))
+        decide_guarded(cluster, lambda: next(looks, False), make=_failing_with({"p-4"}))

@@ -13,8 +13,8 @@ from karpy.core.scheduling.effort import (
     HEAVY_TOGETHER_MAX,
     TOGETHER_MAX,
     Effort,
-    part,
     refuse_costly,
+    split_by_cost,
 )
 from karpy.model.constraints import Toleration
 from karpy.model.labels import HOSTNAME, ZONE
@@ -210,7 +210,7 @@ def test_of_many_pods_just_below_the_limit_those_beyond_an_allowance_come_after_
         for number, each in enumerate(most)
     ]
 
-    parted = part((*heavy, pod("usual")))
+    parted = split_by_cost((*heavy, pod("usual")))
 
     assert [each.name for each in parted.usual] == [*(each.name for each in heavy[:-2]), "usual"]
     assert parted.costly == tuple(heavy[-2:])
@@ -222,7 +222,7 @@ def test_pods_below_the_allowance_have_their_usual_turn_however_many_they_are() 
         for number in range(HEAVY_TOGETHER_MAX // HEAVY_MIN + 10)
     )
 
-    assert part(pods) == (pods, (), ())
+    assert split_by_cost(pods) == (pods, (), ())
 
 
 def test_a_pod_beyond_the_allowance_is_refused_with_its_numbers() -> None:

@@ -212,8 +212,8 @@ def carry_out(snapshot: Snapshot, command: Command) -> Applied:
     offered = replace(rest, catalog=_only_launches(snapshot.catalog, launches))
     plan = decide(offered)
     problems = [str(breach) for breach in check_plan(offered, plan)]
-    homeless = {pod.key for pod in moving_pods(snapshot, names)} - placed_by(plan)
-    problems += [f"HOMELESS {key}" for key in sorted(homeless)]
+    unplaced = {pod.key for pod in moving_pods(snapshot, names)} - placed_by(plan)
+    problems += [f"UNPLACED {key}" for key in sorted(unplaced)]
     after = _moved(snapshot, plan, names)
     prices = Prices(snapshot.catalog)
     fell = prices.total(snapshot.nodes) - prices.total(after.nodes)

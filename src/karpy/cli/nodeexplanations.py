@@ -213,8 +213,8 @@ def _command_text(command: Command) -> str:
 
 def _outlook_text(outlook: Outlook) -> str:
     """Say where pods go without the node, and what that saves."""
-    if outlook.homeless:
-        return f"no place at any price for {outlook.homeless[0]}"
+    if outlook.unplaced:
+        return f"no place at any price for {outlook.unplaced[0]}"
     option, there = outlook.replacement, count_of(len(outlook.nodes), "other node")
     money = _money_text(outlook.saving)
     if not outlook.new_nodes:
@@ -396,7 +396,7 @@ def _outlook(outlook: Outlook) -> dict[str, Any]:
         "nodes": list(outlook.nodes),
         "replacement": None if option is None else option_to_dict(option),
         "savingPerHour": _money(outlook.saving),
-        "homeless": list(outlook.homeless),
+        "unplaced": list(outlook.unplaced),
         "newNodes": outlook.new_nodes,
     }
 

@@ -23,7 +23,7 @@ from karpy.codec.recordings import (
 )
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
 from karpy.core.disruption.decide import decide_nodes
-from karpy.core.scheduling.decide import decide_apart
+from karpy.core.scheduling.decide import decide_guarded
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.core.staticpools import decide_pool
 from karpy.errors import FileUnreadable
@@ -129,7 +129,7 @@ def _decide_again(recording: AnyRecording) -> bytes:
     if isinstance(recording, PoolRecording):
         return pool_verdict_to_json(decide_pool(recording.question))
     # Snapshots of today have no overlays left; those of older journals have.
-    return verdict_to_json(decide_apart(with_overlays(recording.snapshot)).verdict)
+    return verdict_to_json(decide_guarded(with_overlays(recording.snapshot)).verdict)
 
 
 def _answer(counts: dict[Outcome, int], different: Sequence[Replayed]) -> dict[str, Any]:

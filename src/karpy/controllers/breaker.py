@@ -15,12 +15,12 @@ from karpy.controllers.writer import Telemetry
 from karpy.core.scheduling.breaker import (
     GROUPS_MAX,
     MEMORY,
-    is_kept,
-    one_more,
+    has_kept_place,
     vain_count,
     vain_remark,
     waiting_pods,
     why_vain,
+    with_one_more,
 )
 from karpy.model.kinds import POD
 from karpy.model.pods import Pod
@@ -126,7 +126,7 @@ class Breaker:
             del self._vain[group]
         struck: dict[str, None] = {}
         for attempt in list(self._attempts.values()):
-            if attempt.was_kept or is_kept(attempt.bound.values(), now):
+            if attempt.was_kept or has_kept_place(attempt.bound.values(), now):
                 self._vain.pop(attempt.group, None)
                 self._close(attempt)
             elif attempt.is_void or self._is_over(attempt, now):
@@ -147,7 +147,7 @@ class Breaker:
             self._pods_of(attempt),
             waiting,
             was_bound=attempt.was_bound,
-            has_heirs=attempt.group in groups,
+            has_waiting_siblings=attempt.group in groups,
             has_claims=any(map(self._is_there, attempt.claims)),
         )
 
@@ -157,7 +157,7 @@ class Breaker:
         if before is not None and attempt.decided <= before.last:
             return False
         self._vain.pop(attempt.group, None)
-        self._vain[attempt.group] = one_more(before, attempt.group, why, now)
+        self._vain[attempt.group] = with_one_more(before, attempt.group, why, now)
         if len(self._vain) > GROUPS_MAX:
             del self._vain[next(iter(self._vain))]
         self._news.set()
@@ -253,7 +253,7 @@ class _Attempt:
     def unbind(self, pod: Pod, now: datetime, *, is_moved: bool) -> None:
         """Record that a pod is no longer bound; `is_moved` if its node terminates."""
         since = self.bound.pop(pod.key, now)
-        self.was_kept = self.was_kept or pod.is_terminal or is_kept([since], now)
+        self.was_kept = self.was_kept or pod.is_terminal or has_kept_place([since], now)
         self.is_void = is_moved and not self.bound
 
 

@@ -21,7 +21,7 @@ from karpy.core.announcements import (
     refusal_notices,
 )
 from karpy.core.nominations import with_untried
-from karpy.core.scheduling.decide import decide_apart
+from karpy.core.scheduling.decide import decide_guarded
 from karpy.errors import Bug, KarpyError
 from karpy.model.backoff import Backoff
 from karpy.model.constraints import DISRUPTED_TAINT, is_gate
@@ -174,7 +174,7 @@ class ProvisioningController:
         began = self._clock.now()
         with self._barrier("question"):
             audience.deciding(snapshot)
-        decision = partial(decide_apart, snapshot)
+        decision = partial(decide_guarded, snapshot)
         verdict, culprits = await decide_in_time(decision, self._guard.timeout.total_seconds())
         for pod, error in culprits:
             self._guard.on_failure(pod.key, error)

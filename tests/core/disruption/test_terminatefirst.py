@@ -90,7 +90,7 @@ def test_pods_move_into_what_the_node_itself_occupies(
     found = relocate_with_credit(candidate(snapshot, "a"), Evaluation(snapshot))
 
     assert (found is not None) is is_placed
-    assert found is None or (found.launches, found.homeless) == ((), ())
+    assert found is None or (found.launches, found.unplaced) == ((), ())
 
 
 def test_a_node_on_demand_has_nothing_to_give_back() -> None:

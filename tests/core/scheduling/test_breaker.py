@@ -5,12 +5,12 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.scheduling.breaker import (
-    is_kept,
-    one_more,
+    explain_pause,
+    has_kept_place,
     pause_after,
     waiting_pods,
-    what_was_vain,
     why_vain,
+    with_one_more,
 )
 from karpy.core.scheduling.decide import decide
 from karpy.model.pods import Pod
@@ -36,8 +36,10 @@ def test_pauses_double_up_to_five_minutes() -> None:
 
 
 def test_each_launch_in_vain_counts_and_keeps_what_kube_scheduler_said() -> None:
-    first = one_more(None, "shop/web", Vain.LEFT_OUT, NOON)
-    second = one_more(vain("shop/web", count=1, message="no"), "shop/web", Vain.NODE_GONE, NOON)
+    first = with_one_more(None, "shop/web", Vain.LEFT_OUT, NOON)
+    second = with_one_more(
+        vain("shop/web", count=1, message="no"), "shop/web", Vain.NODE_GONE, NOON
+    )
 
     assert first == VainLaunches("shop/web", 1, NOON, NOON + SECOND, Vain.LEFT_OUT)
     assert second == VainLaunches("shop/web", 2, NOON, NOON + 2 * SECOND, Vain.NODE_GONE, "no")
@@ -54,10 +56,10 @@ WAITS, OTHER, BOUND = pod("a"), pod("b"), pod("c", deleting=True)
         ([WAITS], {WAITS.key}, {"was_bound": True}, Vain.PUSHED_OUT),
         ([WAITS], {}, {}, None),
         ([WAITS, OTHER], {WAITS.key}, {}, None),
-        ([], {}, {"was_bound": True, "has_heirs": True}, Vain.PUSHED_OUT),
+        ([], {}, {"was_bound": True, "has_waiting_siblings": True}, Vain.PUSHED_OUT),
         ([], {}, {"was_bound": True}, None),
         ([BOUND], {}, {}, None),
-        ([], {}, {"has_heirs": True}, None),
+        ([], {}, {"has_waiting_siblings": True}, None),
     ],
     ids=[
         "left out",
@@ -84,7 +86,7 @@ def test_a_launch_is_in_vain_when_none_of_its_pods_has_a_place_or_is_about_to(
 def test_a_pod_keeps_its_place_if_it_has_it_for_a_minute(
     bound: list[datetime], *, is_long: bool
 ) -> None:
-    assert is_kept(bound, NOON) is is_long
+    assert has_kept_place(bound, NOON) is is_long
 
 
 def test_the_pods_of_one_controller_stand_for_each_other_and_others_for_themselves() -> None:
@@ -152,7 +154,7 @@ def test_a_pod_whose_node_is_going_needs_another_one_whatever_happened_before() 
     ],
 )
 def test_what_kube_scheduler_says_is_left_out_where_it_is_not_known(why: Vain, said: str) -> None:
-    text = what_was_vain(vain("default/a", count=1, why=why))
+    text = explain_pause(vain("default/a", count=1, why=why))
 
     assert text == f"launched for once, not again before 12:00:04 UTC; {said}"
 

@@ -109,7 +109,7 @@ def test_a_claim_that_is_narrowed_frees_the_domains_without_other_pods(
     group = _avoided(now)
 
     narrowed = {node: domains & left if node == 0 else domains for node, domains in now.items()}
-    group.look_again(0, lambda node: _mask(narrowed[node]))
+    group.update_claim(0, lambda node: _mask(narrowed[node]))
 
     was_settled = len(now.get(0, frozenset())) == 1
     after = now if was_settled else narrowed

@@ -67,8 +67,8 @@ def test_the_ladder_drops_one_wish_at_a_time_in_a_fixed_order() -> None:
     ladder = Ladder(rules, respects_preferences=True, can_tolerate=True)
 
     def seen(rung: Rung) -> tuple[str, tuple[object, ...], tuple[object, ...], str, list[str]]:
-        (zone,) = rung.footing.strict[ZONE].values
-        wish = min(rung.footing.full[FAMILY].values) if FAMILY in rung.footing.full else ""
+        (zone,) = rung.node_rules.strict[ZONE].values
+        wish = min(rung.node_rules.full[FAMILY].values) if FAMILY in rung.node_rules.full else ""
         near, away = ladder.affinity[rung.affinity :], ladder.anti_affinity[rung.anti_affinity :]
         return zone, near, away, wish, [s.topology_key for s in ladder.spreads[rung.spreads :]]
 
@@ -89,7 +89,7 @@ def test_the_ladder_drops_one_wish_at_a_time_in_a_fixed_order() -> None:
         (ZONE_B, (), (), "", [HOSTNAME]),
         (ZONE_A, (), (), "", [HOSTNAME]),
     ]
-    tolerations = [rung.footing.tolerations for rung in rungs]
+    tolerations = [rung.node_rules.tolerations for rung in rungs]
     assert tolerations == [()] * 10 + [(TOLERATE_PREFERENCES,)] * 2
 
 

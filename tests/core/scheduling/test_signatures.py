@@ -23,23 +23,23 @@ def _signatures(types: list[InstanceType] | None = None) -> Signatures:
 @given(sets, sets)
 def test_joining_is_merging_if_compatible(have: Requirements, wanted: Requirements) -> None:
     signatures = _signatures()
-    signature, want = signatures.intern(have), signatures.want(wanted)
+    signature, required = signatures.intern(have), signatures.pod_requirements(wanted)
 
-    joined = signatures.join(signature, want)
+    joined = signatures.join(signature, required)
 
     is_compatible = why_incompatible(have, wanted, KNOWN) is None
     assert (joined != NEVER) == is_compatible
     assert joined == (signatures.intern(merge(have, wanted)) if is_compatible else NEVER)
-    assert signatures.join(signature, want) == joined, "remembered"
+    assert signatures.join(signature, required) == joined, "remembered"
 
 
 @given(sets, sets)
 def test_joining_twice_changes_nothing(have: Requirements, wanted: Requirements) -> None:
     signatures = _signatures()
-    want = signatures.want(wanted)
-    joined = signatures.join(signatures.intern(have), want)
+    required = signatures.pod_requirements(wanted)
+    joined = signatures.join(signatures.intern(have), required)
 
-    again = joined if joined == NEVER else signatures.join(joined, want)
+    again = joined if joined == NEVER else signatures.join(joined, required)
 
     assert again == joined
 
@@ -51,11 +51,11 @@ def test_what_can_be_joined_is_never_missed(
     """A signature too many costs time; one too few would cost a pod its place."""
     signatures = _signatures()
     numbers = [signatures.intern(each) for each in known]
-    want = signatures.want(wanted)
+    required = signatures.pod_requirements(wanted)
 
-    maybe = set(members(signatures.joinable(want)))
+    maybe = set(members(signatures.joinable(required)))
 
-    assert {each for each in numbers if signatures.join(each, want) != NEVER} <= maybe
+    assert {each for each in numbers if signatures.join(each, required) != NEVER} <= maybe
 
 
 @given(several)
@@ -89,13 +89,13 @@ def test_a_mask_holds_the_types_that_suit_and_are_sold(
 @given(labels, sets)
 def test_labels_fit_as_an_existing_node_would(have: dict[str, str], wanted: Requirements) -> None:
     signatures = _signatures()
-    want = signatures.want(wanted)
+    required = signatures.pod_requirements(wanted)
     node = {key: is_in(key, value) for key, value in have.items()}
 
     expected = why_incompatible(node, wanted) is None
 
-    assert signatures.label_fits(have, 0, want) == expected
-    assert signatures.label_fits(have, 0, want) == expected, "remembered"
+    assert signatures.label_fits(have, 0, required) == expected
+    assert signatures.label_fits(have, 0, required) == expected, "remembered"
 
 
 @given(sets, st.sets(st.sampled_from(["a", "b", "1"])))
@@ -113,8 +113,8 @@ def test_a_claim_has_no_name_that_could_be_asked_for() -> None:
     signatures = _signatures()
     empty = signatures.intern({})
 
-    named = signatures.want({HOSTNAME: is_in(HOSTNAME, "n1")})
-    unnamed = signatures.want({HOSTNAME: not_in(HOSTNAME, "n1")})
+    named = signatures.pod_requirements({HOSTNAME: is_in(HOSTNAME, "n1")})
+    unnamed = signatures.pod_requirements({HOSTNAME: not_in(HOSTNAME, "n1")})
 
     assert (signatures.join(empty, named), signatures.joinable(named)) == (NEVER, 0)
     assert signatures.join(empty, unnamed) == empty

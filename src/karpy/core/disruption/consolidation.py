@@ -145,9 +145,9 @@ def examine(candidate: Candidate, evaluation: Evaluation) -> Move:
     if move.why not in {NodeReason.NOT_CHEAPER, NodeReason.NEEDS_MORE_NODES}:
         return move
     found = consolidation.relocate([candidate], stops_early=False)
-    if found.homeless:
-        pods = tuple(each.partition(": ")[0] for each in found.homeless)
-        return Move(why=NodeReason.PODS_UNPLACED, detail=found.homeless[0], pods=pods)
+    if found.unplaced:
+        pods = tuple(each.partition(": ")[0] for each in found.unplaced)
+        return Move(why=NodeReason.PODS_UNPLACED, detail=found.unplaced[0], pods=pods)
     prices = [evaluation.prices.least_worst(each) or 0 for each in found.launches]
     is_one = len(prices) == 1
     return Move(
@@ -305,9 +305,9 @@ class Consolidation:
 def _why_no_place(found: Relocation) -> Move | None:
     if found.needs_more_nodes:
         return Move(why=NodeReason.NEEDS_MORE_NODES, detail="2")
-    if found.homeless:
-        pods = tuple(each.partition(": ")[0] for each in found.homeless)
-        return Move(why=NodeReason.NOT_CHEAPER, detail=found.homeless[0], pods=pods)
+    if found.unplaced:
+        pods = tuple(each.partition(": ")[0] for each in found.unplaced)
+        return Move(why=NodeReason.NOT_CHEAPER, detail=found.unplaced[0], pods=pods)
     return None
 
 
@@ -489,8 +489,8 @@ def out_of_time(command: Command, evaluation: Evaluation) -> Validation:
 
 def _why_changed(command: Command, found: Relocation) -> str | None:
     """Say how the places of the pods differ from those of the command; None if they do not."""
-    if found.homeless:
-        return found.homeless[0]
+    if found.unplaced:
+        return found.unplaced[0]
     expected = len(command.replacements)
     if found.needs_more_nodes or len(found.launches) != expected:
         needed = "more" if found.needs_more_nodes else len(found.launches)

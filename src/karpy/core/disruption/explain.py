@@ -91,13 +91,13 @@ class Outlook(Struct, frozen=True, gc=False):
     """The cheapest type for the new node, if one is enough, at the price of its dearest zone."""
     cost: int | None = 0
     """The lowest price of the new nodes, in micro-dollars per hour; None if not known."""
-    homeless: tuple[str, ...] = ()
+    unplaced: tuple[str, ...] = ()
     """Pods without a place at any price, each as `namespace/name: reason`."""
 
     @property
     def saving(self) -> int | None:
         """Micro-dollars per hour, 0 or less if nothing is saved; None if not known."""
-        if self.homeless or self.cost is None or not self.price:
+        if self.unplaced or self.cost is None or not self.price:
             return None
         return self.price - self.cost
 
@@ -390,7 +390,7 @@ def _is_free_without(gone: Sequence[Pod], candidate: Candidate, evaluation: Eval
         keeps_places=True,
         is_crowded=True,
     )
-    return not (found.homeless or found.needs_more_nodes)
+    return not (found.unplaced or found.needs_more_nodes)
 
 
 def _share(pod: Pod, node: Node) -> float:
@@ -419,7 +419,7 @@ def _outlook(method: DisruptionMethod, snapshot: Snapshot, node: Node) -> Outloo
         len(places.launches),
         best[0] if len(best) == 1 else None,
         None if None in best else sum(each.price for each in best if each is not None),
-        places.homeless,
+        places.unplaced,
     )
 
 

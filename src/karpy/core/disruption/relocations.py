@@ -19,7 +19,7 @@ def relocate_keeping_places(
     must not stop the disruption.
     """
     found = _relocate(candidate, evaluation, moved, keeps_places=True)
-    if found.homeless and evaluation.problem.queue and not found.is_out_of_time:
+    if found.unplaced and evaluation.problem.queue and not found.is_out_of_time:
         return _relocate(candidate, evaluation, moved, keeps_places=False)
     return found
 

@@ -82,7 +82,7 @@ def relocate_with_credit(
         reserved_mode=ReservedMode.STRICT,
         stops_early=False,
     )
-    return None if found.homeless else replace(found, launches=())
+    return None if found.unplaced else replace(found, launches=())
 
 
 def reservation_of(candidate: Candidate, evaluation: Evaluation) -> str:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from karpy.core.lifecycle.changes import Count
-from karpy.core.scheduling.relaxation import Footing, Ladder
+from karpy.core.scheduling.relaxation import Ladder, NodeRules
 from karpy.core.scheduling.templates import PoolDomains
 from karpy.core.scheduling.volumes import VolumeFacts, volume_facts
 from karpy.model.constraints import (
@@ -123,11 +123,11 @@ class Zones:
 
     def _find(self, pod: Pod) -> str:
         ladder = Ladder(pod.rules, respects_preferences=self._respects, can_tolerate=False)
-        footing = ladder[0].footing
-        near = self._near(pod, ladder, footing)
+        node_rules = ladder[0].node_rules
+        near = self._near(pod, ladder, node_rules)
         if near is not None and not near:
             return NOWHERE
-        wanted = footing.strict.get(ZONE)
+        wanted = node_rules.strict.get(ZONE)
         stored = self._stored(pod)
         listed = None if wanted is None or wanted.complement else wanted.values
         candidates = next((each for each in (listed, stored, near) if each is not None), None)
@@ -155,17 +155,17 @@ class Zones:
             zones.update(said[0].values)
         return frozenset(zones)
 
-    def _near(self, pod: Pod, ladder: Ladder, footing: Footing) -> _Zones | None:
+    def _near(self, pod: Pod, ladder: Ladder, node_rules: NodeRules) -> _Zones | None:
         """Return the zones that its constraints on other pods leave a pod; None without any."""
         open_: _Zones | None = None
-        for each in self._groups(pod, ladder, footing):
+        for each in self._groups(pod, ladder, node_rules):
             open_ = each if open_ is None else open_ & each
             if not each:
                 break
         return open_
 
-    def _groups(self, pod: Pod, ladder: Ladder, footing: Footing) -> Iterator[_Zones]:
-        wanted = footing.full.get(ZONE)
+    def _groups(self, pod: Pod, ladder: Ladder, node_rules: NodeRules) -> Iterator[_Zones]:
+        wanted = node_rules.full.get(ZONE)
         for spread in ladder.spreads:
             if spread.topology_key == ZONE:
                 yield self._even(pod, spread, wanted)

@@ -1,1 +1,1 @@
-"""Pending pods in, launches and nominations out."""
+"""Decides where pods go: onto existing nodes, or onto which new ones. See ADR 4."""

@@ -1,4 +1,4 @@
-"""A pod that nodes are launched for in vain gets the next one only after a growing pause."""
+"""Pauses launches for pods that were not bound to the nodes launched for them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
@@ -12,20 +12,23 @@ from karpy.model.snapshot import Snapshot, Vain, VainLaunches
 PAUSE_MIN: Final = timedelta(seconds=1)
 PAUSE_MAX: Final = timedelta(minutes=5)
 STAYING_TIME: Final = timedelta(seconds=60)
-"""A pod that keeps its place for that long has been launched for with success."""
+"""A launch is a success once one of its pods has been bound for so long."""
 MEMORY: Final = timedelta(hours=1)
-"""A group whose last vain launch is longer ago begins anew."""
+"""A group whose last launch in vain is longer ago starts with the shortest pause again."""
 GROUPS_MAX: Final = 10_000
+"""The most groups whose launches in vain are remembered."""
 _DOUBLINGS_MAX: Final = 16
 
 
 def pause_after(count: int) -> timedelta:
-    """Return how long nothing is launched after so many launches in vain."""
+    """Return the pause after some launches in vain in a row."""
     return min(PAUSE_MIN * (1 << min(count - 1, _DOUBLINGS_MAX)), PAUSE_MAX)
 
 
-def one_more(before: VainLaunches | None, group: str, why: Vain, now: datetime) -> VainLaunches:
-    """Count one more launch in vain."""
+def with_one_more(
+    before: VainLaunches | None, group: str, why: Vain, now: datetime
+) -> VainLaunches:
+    """Return the launches in vain of a group with one more, and the time of the next attempt."""
     count = 1 if before is None else before.count + 1
     message = "" if before is None else before.message
     return VainLaunches(group, count, now, now + pause_after(count), why, message)
@@ -34,12 +37,12 @@ def one_more(before: VainLaunches | None, group: str, why: Vain, now: datetime) 
 # Differs: a pod that kube-scheduler does not bind to the node launched for it: Karpenter launches
 # another node at once, without end; Karpy pauses for the pod's group, longer after each attempt.
 def withheld(snapshot: Snapshot) -> Mapping[str, VainLaunches]:
-    """Return by group why nothing is launched for its pods now."""
+    """Return by group the launches in vain whose pause is not over."""
     return {each.group: each for each in snapshot.vain_launches if snapshot.now < each.retry_at}
 
 
-def what_was_vain(vain: VainLaunches) -> str:
-    """Say what we did, what became of it, and when the next launch may be made."""
+def explain_pause(vain: VainLaunches) -> str:
+    """Say how often nodes were launched in vain, why, and when the next launch is allowed."""
     times = "once" if vain.count == 1 else f"{vain.count} times"
     said = f": {vain.message}" if vain.message else ""
     return (
@@ -53,7 +56,7 @@ def _how(vain: VainLaunches) -> str:
 
 
 def waiting_pods(snapshot: Snapshot) -> dict[str, Pod]:
-    """Return by key the pods that a decision is about to find a place for."""
+    """Return by key the pending pods that a decision would place."""
     return {
         pod.key: pod
         for pod in uncounted(snapshot.pods)
@@ -61,8 +64,8 @@ def waiting_pods(snapshot: Snapshot) -> dict[str, Pod]:
     }
 
 
-def is_kept(bound: Iterable[datetime], now: datetime) -> bool:
-    """Say whether a pod has had a place for long; `bound` is since when, the first pod first."""
+def has_kept_place(bound: Iterable[datetime], now: datetime) -> bool:
+    """Say whether a pod has been bound for long; `bound` are binding times, earliest first."""
     first = next(iter(bound), None)
     return first is not None and now >= first + STAYING_TIME
 
@@ -72,15 +75,15 @@ def why_vain(
     waiting: Collection[str],
     *,
     was_bound: bool = False,
-    has_heirs: bool = False,
+    has_waiting_siblings: bool = False,
     has_claims: bool = True,
 ) -> Vain | None:
     """
-    Say how a launch was in vain; None if it was not, or not yet.
+    Return how a launch was in vain; None if it was not, or not yet.
 
-    `pods` are those that it was made for and that still are there, none of them with a node. One
-    that is not among the `waiting` is on its way. `was_bound` says that one got to its node and
-    was deleted there, `has_heirs` that another one of its owner waits.
+    `pods` are the unbound pods that the launch was made for and that still exist. A pod that is not
+    among the `waiting` is about to be bound. `was_bound`: a pod of the launch was bound to the node
+    and deleted. `has_waiting_siblings`: another pod of the same owner waits.
     """
     is_waiting = False
     for pod in pods:
@@ -88,14 +91,14 @@ def why_vain(
             return None
         is_waiting = is_waiting or pod.is_active
     if was_bound:
-        return Vain.PUSHED_OUT if is_waiting or has_heirs else None
+        return Vain.PUSHED_OUT if is_waiting or has_waiting_siblings else None
     if not is_waiting:
         return None
     return Vain.LEFT_OUT if has_claims else Vain.NODE_GONE
 
 
 def vain_remark(vain: VainLaunches) -> Remark:
-    """Say in the log that nodes were launched in vain."""
+    """Return the log line about a launch in vain."""
     fields = {
         "group": vain.group,
         "launches": str(vain.count),
@@ -107,5 +110,5 @@ def vain_remark(vain: VainLaunches) -> Remark:
 
 
 def vain_count(vain: VainLaunches) -> Count:
-    """Count nodes that were launched in vain."""
+    """Return the metric that counts a launch in vain."""
     return Count("karpy_launches_in_vain_total", {"why": vain.why.name})

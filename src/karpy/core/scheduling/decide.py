@@ -1,4 +1,4 @@
-"""Pending pods in, launches, nominations and reasons out."""
+"""Decides where pending pods go: a snapshot in, launches, nominations and refusals out."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -6,7 +6,14 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from karpy.barriers import Barrier
-from karpy.core.scheduling.effort import WORK_MAX, Effort, KeepGoing, OutOfTime, part, refuse_costly
+from karpy.core.scheduling.effort import (
+    WORK_MAX,
+    Effort,
+    KeepGoing,
+    OutOfTime,
+    refuse_costly,
+    split_by_cost,
+)
 from karpy.core.scheduling.launches import Launcher
 from karpy.core.scheduling.packers.greedy import Outcome
 from karpy.core.scheduling.packers.portfolio import (
@@ -30,9 +37,10 @@ from karpy.model.verdicts import Launch, Nomination, Reason, Refusal, Verdict
 
 _PODS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
 Entry = tuple[Pod, PodClass]
+"""A pod to place, with its class."""
 
 CULPRITS_MAX: Final = 16
-"""Where decisions fail with more pods than that, the pods are hardly the cause."""
+"""If decisions fail with more pods than this, the pods are hardly the cause."""
 
 Decide = Callable[[Snapshot, KeepGoing], Verdict]
 
@@ -41,17 +49,18 @@ def decide(snapshot: Snapshot, *, keep_going: KeepGoing | None = None) -> Verdic
     """
     Decide where pending pods go: onto existing nodes, or onto which new ones.
 
-    The same snapshot gives the same verdict. With `keep_going` the decision ends early when that
-    says False, with what is decided so far.
+    The same snapshot gives the same verdict. When `keep_going` returns False, the decision ends
+    early, with what is decided so far.
     """
     batch = collect_batch(snapshot)
     if snapshot.settings.default_spreads:
         batch = replace(batch, pods=tuple(with_default_spreads(batch.pods, snapshot)))
-    usual, costly, left_out = part(batch.pods)
+    usual, costly, left_out = split_by_cost(batch.pods)
     draft = _decide_best(snapshot, replace(batch, pods=usual), keep_going)
     verdict, undecided = draft.verdict, costly
     if costly and verdict.is_complete:
-        # The others are decided about twice, so that these hold up none of them.
+        # The usual pods are decided again, with the costly pods behind them: if that takes too
+        # long, the first verdict stands.
         whole = replace(batch, pods=(*draft.pods, *costly))
         most = 2 * draft.work + WORK_MAX
         with_all = _Decision(snapshot, whole, keep_going, most).run().verdict
@@ -65,7 +74,7 @@ def decide(snapshot: Snapshot, *, keep_going: KeepGoing | None = None) -> Verdic
 
 
 def _decide_best(snapshot: Snapshot, batch: Batch, keep_going: KeepGoing | None) -> Draft:
-    """Decide; try other orders if the settings say so, as long as there is time."""
+    """Decide in the usual order, then in other orders if the settings say so and time is left."""
     if not batch.pods:
         notices = tuple(usable_pools(snapshot.pools)[1])
         return Draft(Verdict(refusals=batch.refusals, pools=notices))
@@ -133,14 +142,14 @@ class _Decision:
         return sorted(queue, key=lambda entry: known[id(entry[1])])
 
     def _pack(self, queue: list[Entry]) -> "_Leftover":
-        """Place what can be placed."""
+        """Place pods, round by round, until a round places none; return the pods left over."""
         is_first_round = True
         hopeless: list[Entry] = []
         waiting: set[str] = set()
-        # Each round but the last places a pod, so that there are never more rounds than this.
+        # Each round but the last places at least one pod, which limits the number of rounds.
         for _ in range(len(queue) + 1):
             left = _Leftover(hopeless)
-            tried = self._go_round(queue, left)
+            tried = self._run_round(queue, left)
             if tried < len(queue):
                 rest = queue[tried:]
                 left.waiting |= waiting.intersection(pod.uid for pod, _ in rest)
@@ -155,8 +164,8 @@ class _Decision:
             is_first_round = False
         raise LimitPassed(what=f"still packing after {len(self.batch.pods) + 1} rounds")
 
-    def _go_round(self, queue: list[Entry], left: "_Leftover") -> int:
-        """Try each pod once; return how many had their turn before time was up."""
+    def _run_round(self, queue: list[Entry], left: "_Leftover") -> int:
+        """Try each pod once; return how many were tried before time was up."""
         packer, keep_going = self.packer, self.keep_going
         turn, looked = 0, 0 if keep_going else len(queue)
         while turn < len(queue):
@@ -205,7 +214,7 @@ class _Decision:
         )
 
     def _launches(self) -> tuple[list[Launch], list[str]]:
-        """Turn claims into launches; return also the pods of claims that had to be dropped."""
+        """Return the launches of all claims, and the pods of claims that cannot be launched."""
         launcher = Launcher(
             self.planned, self.problem.offer.signatures, self.snapshot.catalog.reservation_label
         )
@@ -222,13 +231,17 @@ class _Decision:
 
 
 class _Leftover:
-    """Pods without a place: refused after a try, or never tried for want of time."""
+    """Pods without a place: tried and not placed, or not tried because time was up."""
 
     def __init__(self, hopeless: list[Entry]) -> None:
         self.hopeless = hopeless
+        """Pods of which every step has failed for good."""
         self.again: list[Entry] = []
+        """Pods to try in the next round."""
         self.undecided: list[Entry] = []
+        """Pods that were never tried."""
         self.waiting: set[str] = set()
+        """UIDs of the pods that wait for a reservation."""
         self.is_complete = True
 
     def add(self, entry: Entry, outcome: Outcome) -> None:
@@ -240,44 +253,44 @@ class _Leftover:
 
 
 class Culprit(NamedTuple):
-    """A pod with which decisions fail, and how."""
+    """A pod that makes decisions fail, with the error."""
 
     pod: Pod
     error: KarpyError
 
 
-class Apart(NamedTuple):
-    """A verdict, and the pods that had to be left out for it."""
+class GuardedVerdict(NamedTuple):
+    """A verdict, and the pods that were left out of it because decisions failed with them."""
 
     verdict: Verdict
     culprits: Sequence[Culprit] = ()
 
 
-def decide_apart(
+def decide_guarded(
     snapshot: Snapshot, keep_going: KeepGoing = lambda: True, make: Decide | None = None
-) -> Apart:
+) -> GuardedVerdict:
     """
-    Decide as `decide` does; the pods with which that raises are refused, the others decided about.
+    Decide as `decide` does, but refuse the pods with which `decide` raises a `KarpyError`.
 
-    The error is raised if it comes without any pod that waits for a node, or if time is up before
-    the pods are found. `make` decides in place of `decide`.
+    The error is raised all the same if it occurs without any waiting pod, or if time is up before
+    the pods are found. `make` replaces `decide`.
     """
     make = make or (lambda some, going: decide(some, keep_going=going))
     errors: list[KarpyError] = []
     with Barrier(errors.append):
-        return Apart(make(snapshot, keep_going))
+        return GuardedVerdict(make(snapshot, keep_going))
     culprits = _find_culprits(snapshot, keep_going, make, errors[0])
     verdict = make(_without(snapshot, [each.pod for each in culprits]), keep_going)
     refusals = tuple(
         Refusal(Reason.DECISION_FAILED, (pod.key,), error.message) for pod, error in culprits
     )
-    return Apart(replace(verdict, refusals=(*verdict.refusals, *refusals)), culprits)
+    return GuardedVerdict(replace(verdict, refusals=(*verdict.refusals, *refusals)), culprits)
 
 
 def _find_culprits(
     snapshot: Snapshot, keep_going: KeepGoing, make: Decide, error: KarpyError
 ) -> list[Culprit]:
-    """Halve the pods that wait until one is left that makes the difference; then look for more."""
+    """Find the waiting pods with which decisions fail, one after the other, by bisection."""
     waiting = [pod for pod in uncounted(snapshot.pods) if not pod.node_name]
 
     def error_with(pods: Sequence[Pod]) -> KarpyError | None:
@@ -293,7 +306,7 @@ def _find_culprits(
         raise blameless
     left, culprits, last = waiting.copy(), list[Culprit](), error
     while True:
-        # It fails with the first `some` of them, and does not with the first `few`.
+        # The decision fails with the first `some` pods, and does not with the first `few`.
         few, some = 0, len(left)
         while some - few > 1:
             half = (few + some) // 2

@@ -1,4 +1,4 @@
-"""How long a decision may take, and pods that would take too much of that."""
+"""Bounds the time of a decision, and separates pods that would take too much of it."""
 
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
@@ -10,28 +10,28 @@ from karpy.model.verdicts import Reason, Refusal
 KeepGoing = Callable[[], bool]
 
 _WORK_BETWEEN_LOOKS: Final = 4096
-"""Groups looked at, steps made and the like; together they take some milliseconds."""
+"""Work (groups compared, steps made) between two looks at the clock: some milliseconds."""
 CONSTRAINTS_MAX: Final = 500
-"""A pod with more of them is placed after all others."""
+"""A pod with more constraints is placed after all others."""
 HEAVY_MIN: Final = 20
-"""Pods with as many of them and more count together, the first ones first."""
+"""Pods with fewer constraints are never put off."""
 HEAVY_TOGETHER_MAX: Final = 100_000
-"""Once they have more than so many together, the rest of them is placed after all others."""
+"""The most constraints, all together, of pods with `HEAVY_MIN` or more; pods beyond are put off."""
 TOGETHER_MAX: Final = 20_000
-"""So many constraints have the pods together that one decision is about beside the usual ones."""
+"""The most constraints, all together, of the pods put off; pods beyond are refused."""
 QUESTION_MAX: Final = 2_000
-"""So many constraints have pods together that questions about nodes are about: pending pods that
-have 20 or more each, and those of one node. There are many questions, and each is about all."""
+"""The most constraints, all together, of pods with `HEAVY_MIN` or more in a what-if question: of
+pending pods, and of the pods of one node. Every question places the pending pods again."""
 WORK_MAX: Final = 100_000
-"""So much work is done for them at most; it takes seconds, and others wait meanwhile."""
+"""The most work for pods put off. It takes seconds, for which the launches of the others wait."""
 
 
 class OutOfTime(Exception):
-    """The time of a decision is up; raised where nothing is half done, and never leaves it."""
+    """The time of a decision is up; raised between two changes of state, caught by the decision."""
 
 
 class Effort:
-    """Counts the work of a decision, ends it after the most allowed, and looks at the clock."""
+    """Counts the work of a decision, and raises OutOfTime at its end of time or work."""
 
     __slots__ = ("_done", "_is_over", "_keep_going", "_most", "_next_look", "spent")
 
@@ -44,7 +44,7 @@ class Effort:
         self._is_over = False
 
     def begin(self, keep_going: KeepGoing | None) -> None:
-        """Begin anew, with as much time as `keep_going` says."""
+        """Start a new period of time, which lasts until `keep_going` returns False."""
         self._keep_going, self._is_over = keep_going, False
         self._next_look = self._done + _WORK_BETWEEN_LOOKS
 
@@ -59,7 +59,7 @@ class Effort:
         self.pass_time(work)
 
     def pass_time(self, work: int) -> None:
-        """Look at the clock as `spend` does; the work does not count, since it depends on memos."""
+        """Look at the clock as `spend` does, but do not count work, because memos may save it."""
         self._done += work
         if self._done >= self._next_look:
             self._next_look = self._done + _WORK_BETWEEN_LOOKS
@@ -74,7 +74,7 @@ class Effort:
 
 
 def constraints_of(rules: PodRules) -> int:
-    """Count what a pod asks of nodes and of other pods, preferences and tolerations included."""
+    """Count the constraints of a pod on nodes and other pods, with preferences and tolerations."""
     terms = (*rules.required_node_terms, *(each.term for each in rules.preferred_node_terms))
     lists = (
         rules.node_selector,
@@ -93,7 +93,7 @@ def constraints_of(rules: PodRules) -> int:
 
 
 def without_costly(pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
-    """Return the pods that a question about nodes can be about, and those that cost too much."""
+    """Return the pods that take part in what-if questions, and those that cost too much time."""
     kept: list[Pod] = []
     costly: list[Pod] = []
     heavy = _Allowance(QUESTION_MAX)
@@ -108,30 +108,30 @@ def without_costly(pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
 
 
 def why_not_moved(pod: Pod) -> str:
-    """Say with its numbers why a pod is not moved."""
+    """Return how many constraints keep a pod from being moved."""
     return f"{constraints_of(pod.rules)} constraints"
 
 
 def is_heavy(pods: Iterable[Pod]) -> bool:
-    """Say whether pods of one node have so many constraints that moving them takes long."""
+    """Say whether moving the pods of one node takes long, because of many constraints."""
     counts = (constraints_of(pod.rules) for pod in pods)
     return sum(each for each in counts if each >= HEAVY_MIN) > CONSTRAINTS_MAX
 
 
-class Parted(NamedTuple):
-    """The pods of a batch, each kind in its order."""
+class SplitBatch(NamedTuple):
+    """The pods of a batch by how much time they cost, each part in the order of the batch."""
 
     usual: tuple[Pod, ...]
     costly: tuple[Pod, ...] = ()
     left_out: tuple[Pod, ...] = ()
-    """Costly ones that are too many for one decision."""
+    """Costly pods beyond what one decision places."""
 
 
-def part(pods: tuple[Pod, ...]) -> Parted:
-    """Tell costly pods from the others."""
+def split_by_cost(pods: tuple[Pod, ...]) -> SplitBatch:
+    """Split pods into usual ones, costly ones, and costly ones beyond `TOGETHER_MAX`."""
     counts = {key: constraints_of(rules) for key, rules in _rules_of(pods).items()}
     if max(counts.values(), default=0) < HEAVY_MIN:
-        return Parted(pods)
+        return SplitBatch(pods)
     usual: list[Pod] = []
     costly: list[Pod] = []
     heavy = _Allowance(HEAVY_TOGETHER_MAX)
@@ -145,7 +145,7 @@ def part(pods: tuple[Pod, ...]) -> Parted:
     for pod in costly:
         is_admitted = together.admits(pod, counts[id(pod.rules)])
         (admitted if is_admitted else left_out).append(pod)
-    return Parted(tuple(usual), tuple(admitted), tuple(left_out))
+    return SplitBatch(tuple(usual), tuple(admitted), tuple(left_out))
 
 
 def _rules_of(pods: Iterable[Pod]) -> dict[int, PodRules]:
@@ -153,7 +153,7 @@ def _rules_of(pods: Iterable[Pod]) -> dict[int, PodRules]:
 
 
 class _Allowance:
-    """How many constraints pods may have together; the first one is always let in."""
+    """Admits pods until their constraints reach a sum; the first pod is always admitted."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -162,7 +162,7 @@ class _Allowance:
         self._interner = Interner()
 
     def admits(self, pod: Pod, count: int) -> bool:
-        # Pods that are alike cost no more than one of them.
+        # Equal pods cost as much time as one of them.
         alike = id(self._interner.rules(pod.rules)), id(self._interner.labels(pod.labels))
         if alike in self._seen:
             return True
@@ -174,7 +174,7 @@ class _Allowance:
 
 
 def refuse_costly(pods: Iterable[Pod]) -> list[Refusal]:
-    """Refuse costly pods for which no time was left, with their numbers."""
+    """Refuse costly pods, with the numbers of their constraints."""
     by_count: dict[int, list[str]] = {}
     for pod in pods:
         by_count.setdefault(constraints_of(pod.rules), []).append(pod.key)

@@ -1,4 +1,4 @@
-"""Nodes that exist or are on their way, with what is left on each."""
+"""Existing nodes, registered or not, with the resources that are left on each."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -37,20 +37,20 @@ class BoundPods:
         self.nodes: list[int] = []
         """The number of each pod's node."""
         self.placed: tuple[PlacedPods, ...] = ()
-        """More of them, whose nodes may take no part."""
+        """Further bound pods, equal ones together; their nodes may be missing here."""
         self.demanding: list[tuple[Pod, int]] = []
-        """Those of all that take up more than resources."""
+        """Bound pods with anti-affinity, host ports or volumes, each with its node's number."""
 
 
 class Columns(dict[str, list[int]]):
-    """Amounts of each resource, one for each node; of a resource that no node has, nothing."""
+    """By resource, the amount of each node; zeros for a resource that no node lists."""
 
     def __init__(self, rows: Sequence[Resources]) -> None:
-        """Take what each node has."""
+        """Take the resources of each node."""
         super().__init__()
         self._size = len(rows)
         self._lacking: dict[str, list[int]] = {}
-        """Nodes that have never had a resource."""
+        """By resource, the nodes that do not list it."""
         for resource in {name for row in {id(row): row for row in rows}.values() for name in row}:
             self[resource] = [row.get(resource, 0) for row in rows]
             lacking = [number for number, row in enumerate(rows) if resource not in row]
@@ -62,7 +62,7 @@ class Columns(dict[str, list[int]]):
         return column
 
     def take_off(self, rows: Sequence[Resources]) -> None:
-        """Subtract what is asked of each node, of the resources that it has."""
+        """Subtract the requests on each node, as far as the node lists the resources."""
         for resource, column in self.items():
             self[resource] = [
                 left - row[resource] if resource in row else left
@@ -74,7 +74,7 @@ class Columns(dict[str, list[int]]):
                 self[resource][number] = 0
 
     def oversold(self) -> set[int]:
-        """Return the nodes that lack what they have given away."""
+        """Return the nodes of which less than nothing is left."""
         short = [column for column in self.values() if min(column, default=0) < 0]
         return {number for column in short for number, left in enumerate(column) if left < 0}
 
@@ -235,7 +235,7 @@ class ExistingNodes:
 
 
 def _rest(coming: Resources, here: Resources) -> Resources:
-    """Return what is to come and not here yet."""
+    """Return the requests of daemons that are to come, without those that run already."""
     rest = {name: amount - here.get(name, 0) for name, amount in coming.items()}
     return {name: amount for name, amount in rest.items() if amount > 0}
 
@@ -249,7 +249,7 @@ def _is_daemon(pod: Pod, known: dict[int, bool]) -> bool:
 
 
 def attach_limits(node: Node, catalog: Catalog) -> Mapping[str, int | None]:
-    """Return a node's volume limits: as published, else its instance type's."""
+    """Return the volume limits that a node publishes, else those of its instance type."""
     # Differs: the volume limit of a node whose NodePool takes no part in the decision: Karpenter
     # knows none until the node publishes it; Karpy takes that of the instance type.
     if not node.pool:
@@ -276,7 +276,7 @@ def _daemons_of(node: Node, labels: Mapping[str, str], daemons: Sequence[DaemonS
 
 
 def _that_fit(node: Node, daemons: Sequence[Pod]) -> Resources:
-    """Return what those of the daemons ask for that have room on a node if it is empty."""
+    """Return the requests of the daemons that have room together on a node without pods."""
     # Differs: a DaemonSet whose pod is too large for an existing node: Karpenter puts no pod there
     # any more; Karpy leaves it out, as kube-scheduler does.
     total: Resources = {}
@@ -288,6 +288,6 @@ def _that_fit(node: Node, daemons: Sequence[Pod]) -> Resources:
 
 
 def _has_room(node: Node, requests: Resources) -> bool:
-    """Say whether an empty node holds so much, of what it lists."""
+    """Say whether a node without pods has room for requests of the resources that it lists."""
     there = node.allocatable
     return all(amount <= there.get(name, amount) for name, amount in requests.items())

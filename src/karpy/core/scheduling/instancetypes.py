@@ -1,4 +1,4 @@
-"""Instance types as bits of one integer, so that filtering them is a handful of ANDs."""
+"""Instance types as the bits of one integer, so that a filter is a few ANDs."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from karpy.model.resources import Resources
 
 
 class Thresholds:
-    """Which bits have at least so much of one resource: one bisect."""
+    """Which bits have at least some amount of a resource, found by one bisect."""
 
     __slots__ = ("_largest", "at_least", "values")
 
@@ -51,7 +51,7 @@ class Thresholds:
 
 
 class _KeyIndex:
-    """How the types see one label key: which leave it open, which allow a value."""
+    """The requirements of all types on one label key, by value."""
 
     __slots__ = ("by_value", "distinct", "open", "undefined")
 
@@ -59,7 +59,7 @@ class _KeyIndex:
         masks: dict[int, int] = {}
         seen: dict[int, Requirement] = {}
         mark = 1
-        # Most keys that pools name are no type's.
+        # No type has a requirement on most keys of pools.
         for each in types if any(key in each.requirements for each in types) else ():
             requirement = each.requirements.get(key)
             if requirement is not None:
@@ -107,12 +107,13 @@ class Market:
         self.available = 0
         self.is_reserved = offering.is_reserved
         self.prices: dict[int, int] = {}
-        """Lowest price by bit, of what can be launched."""
+        """By bit of a launchable type: its lowest price."""
         self.reserved: list[tuple[int, Offering]] = []
+        """Offerings of reservations, each with the bit of its type."""
         self._cheapest_first: list[int] = []
 
     def sell(self, offering: Offering, prices: Mapping[int, int]) -> None:
-        """Take an offering of some types, its prices by bit; a full reservation has no price."""
+        """Add an offering of some types, with prices by bit; a full reservation has no price."""
         if self.is_reserved:
             self.reserved += [(bit, offering) for bit in prices]
             if not offering.is_launchable:
@@ -124,7 +125,7 @@ class Market:
         known.update(prices)
 
     def lowest_price(self, mask: int) -> int:
-        """Return what the cheapest of some bits that are all sold here costs."""
+        """Return the lowest price of some types, all of which are sold here."""
         if not self._cheapest_first:
             self._cheapest_first = sorted(self.prices, key=self.prices.__getitem__)
         are_in = flags(mask, self.available.bit_length())
@@ -132,7 +133,7 @@ class Market:
 
     @property
     def launchable(self) -> int:
-        """Return the bits of the types that can be had here now."""
+        """Return the bits of the types that can be launched here now."""
         return self._by_price.at_least[0]
 
     def cheaper_than(self, price: int) -> int:
@@ -145,7 +146,7 @@ class Market:
 
 
 class _Places:
-    """Types that are sold in the same places, each at prices of its own."""
+    """Types whose offerings are the same but for prices."""
 
     __slots__ = ("bits", "offered", "prices")
 
@@ -153,11 +154,11 @@ class _Places:
         self.offered = offered
         self.bits: list[int] = []
         self.prices: list[Sequence[int]] = []
-        """By bit, what each place costs."""
+        """For each of `bits`, the prices of `offered`, in the same order."""
 
 
 class TypeTable:
-    """Every instance type of every pool, its offerings, and masks over them."""
+    """All instance types of all pools as bits, with their offerings by market."""
 
     def __init__(
         self,
@@ -166,7 +167,7 @@ class TypeTable:
         *,
         waits_for_reserved: bool = True,
     ) -> None:
-        """Take the types; full reservations count as on sale only if pods wait for them."""
+        """Take the types; a full reservation counts as available if `waits_for_reserved`."""
         self.well_known = well_known
         self._waits_for_reserved = waits_for_reserved
         self.types: list[InstanceType] = []
@@ -182,7 +183,7 @@ class TypeTable:
         self._key_masks: dict[Requirement, int] = {}
         self._capacity: dict[str, Thresholds] = {}
         by_name: dict[str, list[InstanceType]] = {}
-        """Distinct types of one name: pools may see a type with other prices."""
+        """Distinct types of one name, because pools may have a type at different prices."""
         for each in types:
             if id(each) in self._bits:
                 continue
@@ -197,9 +198,9 @@ class TypeTable:
             self._open(places)
         self.size = len(self.types)
         self.is_split = self.size > sum(map(len, by_name.values()))
-        """Whether some type has several bits."""
+        """Whether some type has several bits, because its offerings override its capacity."""
         self.sound = (1 << self.size) - 1
-        """Types that the system leaves at least nothing of."""
+        """Types whose allocatable resources are all zero or more."""
         for bit, amounts in enumerate(self.allocatable):
             if amounts and min(amounts.values()) < 0:
                 self.sound ^= 1 << bit
@@ -219,7 +220,7 @@ class TypeTable:
         return mask
 
     def is_even(self, percent: int) -> bool:
-        """Say whether all are sold in the same places, each for at most so much of its lowest."""
+        """Say whether all types have the same offerings, each within a percentage of its lowest."""
         if self._is_even is None:
             self._is_even = (
                 len(self._places) == 1
@@ -233,11 +234,11 @@ class TypeTable:
         return self._is_even
 
     def values(self, key: str) -> dict[str, int]:
-        """Return the bits by value of a key, for counting variety."""
+        """Return by value of a key the bits of the types that have it, for counting minValues."""
         return self._index(key).by_value
 
     def defines(self, key: str) -> bool:
-        """Say whether some type has anything to say about a key."""
+        """Say whether some type has a requirement on a key."""
         return bool(self._index(key).distinct)
 
     def _index(self, key: str) -> _KeyIndex:
@@ -247,7 +248,7 @@ class TypeTable:
         return index
 
     def markets_for(self, requirements: Requirements) -> tuple[Market, ...]:
-        """Return the markets a claim with these requirements may buy in."""
+        """Return the markets that a claim with these requirements may be launched in."""
         return tuple(
             market
             for market in self.markets
@@ -255,12 +256,12 @@ class TypeTable:
         )
 
     def reserved(self) -> Iterator[Offering]:
-        """Return what is reserved, on sale or not: all say how much there is of a reservation."""
+        """Return all offerings of reservations, available or not, for the capacity that is left."""
         for places in self._places.values():
             yield from (offering for offering in places.offered if offering.is_reserved)
 
     def capacity(self, resource: str) -> Thresholds:
-        """Return which types have how much of a resource at most, system overhead included."""
+        """Return the largest capacity of each type, system overhead included, as thresholds."""
         table = self._capacity.get(resource)
         if table is None:
             most = _most if self.is_split else _plain
@@ -281,7 +282,7 @@ class TypeTable:
         self._add_bit(each, allocatable(each.capacity, each.overhead), places, prices)
 
     def _add_split(self, each: InstanceType) -> None:
-        """Add a type with one bit for each pair of overrides; the first is for none."""
+        """Add a type with one bit for no override, and one for each pair of overrides."""
         groups: dict[tuple[tuple[tuple[str, int], ...], ...], list[Offering]] = {((), ()): []}
         for offering in each.offerings:
             key = (
@@ -308,7 +309,7 @@ class TypeTable:
         self.allocatable.append(amounts)
 
     def _open(self, places: _Places) -> None:
-        """Tell the markets of some places which types they sell, and at what price."""
+        """Add the types of some places to the markets of their offerings."""
         bits = places.bits
         mask = sum(1 << bit for bit in bits)
         for offering, prices in zip(places.offered, zip(*places.prices, strict=True), strict=True):
@@ -335,7 +336,7 @@ def _plain(each: InstanceType, resource: str) -> int:
 
 
 def _most(each: InstanceType, resource: str) -> int:
-    """Return the largest capacity a type may turn out to have of a resource."""
+    """Return the largest capacity of a resource over all offerings of a type."""
     overrides = [offering.capacity_override.get(resource, 0) for offering in each.offerings]
     return max(each.capacity.get(resource, 0), *overrides, 0)
 
@@ -349,19 +350,19 @@ def members(mask: int) -> Iterator[int]:
 
 
 def dense_members(mask: int) -> list[int]:
-    """List the numbers in a set, smallest first; faster than `members` for a set with many."""
+    """List the numbers in a set, smallest first; faster than `members` for large sets."""
     size = mask.bit_length()
     return list(compress(range(size), flags(mask, size)))
 
 
 def flags(mask: int, size: int) -> bytes:
-    """Spell a set out as one byte per number, 0 or 1, smallest first."""
+    """Return a set as one byte (0 or 1) per number, smallest number first."""
     digits = bin(mask | 1 << size)[:2:-1]
     return digits.encode().translate(_DIGIT_TO_FLAG)
 
 
 def from_flags(are_in: Sequence[bool]) -> int:
-    """Return the set of the numbers, counted from 0, that are said to be in it."""
+    """Return the set of the positions at which a sequence is true."""
     return int("0" + "".join(["1" if is_in else "0" for is_in in are_in])[::-1], 2)
 
 

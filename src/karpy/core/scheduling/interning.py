@@ -1,4 +1,4 @@
-"""One object for equal parts of pods and for equal labels of nodes: each is looked at once."""
+"""One object for equal parts of pods, and one for equal labels of nodes, to compare by identity."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, TypeVar
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class _Originals(Generic[T]):
-    """Finds the first object equal to another; each is hashed once, and kept alive."""
+    """Finds the first object equal to another; each object is hashed once, and kept alive."""
 
     def __init__(self, value: Callable[[T], Hashable]) -> None:
-        """Take what gives the value of an object."""
+        """Take the function that gives the value by which objects are equal."""
         self._value = value
         self._by_value: dict[Hashable, T] = {}
         self._by_identity: dict[int, tuple[T, T]] = {}
@@ -41,7 +41,7 @@ class Interner:
         self._requests: _Originals[Resources] = _Originals(lambda each: frozenset(each.items()))
 
     def pod(self, pod: Pod) -> Pod:
-        """Return the pod with interned parts."""
+        """Return the pod with its rules, labels and requests interned."""
         rules, labels = self.rules(pod.rules), self.labels(pod.labels)
         requests = self._requests.find(pod.requests)
         if rules is pod.rules and labels is pod.labels and requests is pod.requests:
@@ -56,19 +56,20 @@ class Interner:
 
 
 class LabelSet:
-    """Labels that several nodes share, the hostname apart."""
+    """Labels that several nodes share, apart from the hostname."""
 
     __slots__ = ("index", "labels", "nodes")
 
     def __init__(self, index: int, labels: Mapping[str, str]) -> None:
         self.index = index
         self.labels = labels
-        """Those of one of the nodes, its hostname among them."""
+        """All labels of one of the nodes, with its hostname."""
         self.nodes = 0
+        """The nodes, as bits."""
 
 
 class _Layout:
-    """The keys of labels, in their order, with all sets of labels that have them."""
+    """Label keys in one order, with all label sets that have just these keys."""
 
     __slots__ = ("hostname", "is_plain", "sets")
 
@@ -86,7 +87,7 @@ class LabelSets:
         self._layouts: dict[tuple[str, ...], _Layout] = {}
 
     def find(self, node: Node) -> tuple[Mapping[str, str], LabelSet]:
-        """Return the labels of a node, its hostname certainly among them, and their set."""
+        """Return the labels of a node, with its hostname, and their label set."""
         labels = node.labels
         layout = self._layout(labels)
         if not (layout.is_plain and labels[HOSTNAME]):

@@ -1,4 +1,4 @@
-"""Claims as launches: types to launch with, cheapest first."""
+"""Turns claims into launches, with launch options cheapest first."""
 
 from collections.abc import Sequence
 from itertools import compress, repeat
@@ -38,18 +38,18 @@ class _Ranking:
         self._pick = itemgetter(*self.bits) if len(self.bits) > 1 else None
 
     def among(self, types: int, size: int) -> tuple[LaunchOption, ...]:
-        """Return the options among some types."""
+        """Return the launch options of some types, cheapest first."""
         spelled = flags(types, size)
         chosen = self._pick(spelled) if self._pick else [spelled[bit] for bit in self.bits]
         return tuple(compress(self.options, chosen))
 
 
-_Order: TypeAlias = tuple[tuple[LaunchOption, ...], Requirements, Resources, bool]
-"""What claims alike are launched with: options, requirements, daemons, and minValues unmet."""
+_LaunchParts: TypeAlias = tuple[tuple[LaunchOption, ...], Requirements, Resources, bool]
+"""What equal claims share: options, requirements, daemon overhead, whether minValues are unmet."""
 
 
 class Launcher:
-    """Turns the claims of a planned into launches."""
+    """Turns claims into launches."""
 
     def __init__(
         self, planned: PlannedNodes, signatures: Signatures, reservation_label: str
@@ -61,16 +61,16 @@ class Launcher:
         self._rankings: dict[tuple[int, ...], _Ranking] = {}
         self._bits: dict[int, list[int]] = {}
         self._stripped: dict[int, Requirements] = {}
-        self._orders: dict[tuple[int, int, int, bool], _Order] = {}
+        self._parts: dict[tuple[int, int, int, bool], _LaunchParts] = {}
 
     def launch(
         self, node: int, *, is_strict: bool, price_below: int | None = None
     ) -> Launch | None:
         """
-        Return the launch of a claim, or None if its cheapest types lack variety.
+        Return the launch of a claim; None if its options do not reach minValues.
 
-        With a price only types are left that cost less wherever they are launched; the result is
-        None if there is none, or if these lack variety.
+        With `price_below` the options are types that cost less wherever they are launched; None if
+        there is no such type.
         """
         planned = self._planned
         template = planned.templates[node]
@@ -83,11 +83,11 @@ class Launcher:
             if not types or reached(self._signatures, signature, types):
                 return None
         kind = (template.index, signature, types, bool(held))
-        order = self._orders.get(kind)
-        if order is None:
-            order = self._order(template, signature, kind[2], is_held=kind[3])
-            self._orders[kind] = order
-        options, requirements, overhead, is_lacking = order
+        parts = self._parts.get(kind)
+        if parts is None:
+            parts = self._make_parts(template, signature, kind[2], is_held=kind[3])
+            self._parts[kind] = parts
+        options, requirements, overhead, is_lacking = parts
         if not options or (is_strict and is_lacking):
             return None
         return Launch(
@@ -101,7 +101,9 @@ class Launcher:
             planned.relaxed[node] or is_lacking,
         )
 
-    def _order(self, template: Template, signature: int, types: int, *, is_held: bool) -> _Order:
+    def _make_parts(
+        self, template: Template, signature: int, types: int, *, is_held: bool
+    ) -> _LaunchParts:
         options = self._options(signature, types, template)[:LAUNCH_OPTIONS_MAX]
         lacking = {} if is_held else self._lacking(signature, types, options)
         if lacking:
@@ -112,9 +114,8 @@ class Launcher:
     def _lacking(
         self, signature: int, types: int, options: tuple[LaunchOption, ...]
     ) -> dict[str, int]:
-        """Return, for each minValues that the options do not meet, how many values they have."""
-        # Types may be left out because there are too many, or because only a full reservation has
-        # them.
+        """Return, for each key whose minValues options do not reach, how many values they have."""
+        # A type has no option if there are too many options, or if only a full reservation has it.
         if len(options) == types.bit_count() or not self._signatures.varieties[signature]:
             return {}
         kept = {option.instance_type for option in options}

@@ -1,4 +1,4 @@
-"""What a decision may still use up: limits of NodePools and capacity reservations."""
+"""What is left of NodePool limits and capacity reservations during a decision."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -12,7 +12,7 @@ from karpy.model.settings import ReservedMode
 
 
 class Limits:
-    """What each pool may still make; a claim counts with the largest type it could become."""
+    """What is left of the limits of each pool; a claim counts with its largest possible type."""
 
     def __init__(
         self, templates: Sequence[Template], nodes: Iterable[Node], table: TypeTable, pods: int
@@ -35,7 +35,7 @@ class Limits:
         self._all_left = {pool: dict(left) for pool, left in self._left.items()}
 
     def reset(self, gone: Iterable[Node] = ()) -> None:
-        """Forget what was spent, and what some nodes use up."""
+        """Reset the limits to the start of the decision, and free what some nodes use."""
         self._within.clear()
         self._left = {pool: dict(left) for pool, left in self._all_left.items()}
         for node in gone:
@@ -45,7 +45,7 @@ class Limits:
                 left[resource] += 1 if resource == NODES else node.capacity.get(resource, 0)
 
     def _drop_if_out_of_reach(self, template: Template, pods: int) -> None:
-        """Forget limits that not even the largest type, once for each pod, would exhaust."""
+        """Ignore limits that one node of the largest type for each pod would not exhaust."""
         left = self._left.get(template.name, {})
         if all(amount >= (pods + 1) * self._largest(resource) for resource, amount in left.items()):
             self._left.pop(template.name, None)
@@ -58,7 +58,7 @@ class Limits:
         return max(each.capacity.get(resource, 0) for each in self._table.types)
 
     def left(self, pool: str) -> Mapping[str, int] | None:
-        """Return what a pool has left of its limits, or None if it has none."""
+        """Return what is left of the limits of a pool; None if no limit can be exhausted."""
         return self._left.get(pool)
 
     def has_node_left(self, pool: str) -> bool:
@@ -66,7 +66,7 @@ class Limits:
         return left is None or left.get(NODES, 1) > 0
 
     def types_within(self, pool: str) -> int:
-        """Return the types a new claim may have, as bits: -1 for all, 0 if no claim may be."""
+        """Return the types that a new claim may have, as bits: -1 for all, 0 for none."""
         if pool not in self._left:
             return -1
         mask = self._within.get(pool)
@@ -79,7 +79,7 @@ class Limits:
         return mask
 
     def spend(self, pool: str, types: int) -> None:
-        """Take off what a new claim may use up at most."""
+        """Subtract a new claim from the limits, with the largest of its types."""
         left = self._left.get(pool)
         if left is None:
             return
@@ -93,14 +93,14 @@ class Limits:
 
 
 class Refused(Enum):
-    """Why a claim cannot go on as far as reservations are concerned."""
+    """Why reservations exclude a claim."""
 
-    WAIT = "could be had, but is taken for now"
-    FULL = "all full, and nothing else on offer"
+    WAIT = "reservations are taken for now"
+    FULL = "reservations are full, and nothing else is on offer"
 
 
 class Reservations:
-    """How much of each reservation is left, and the rules for taking it."""
+    """What is left of each reservation, and which reservations a claim holds."""
 
     def __init__(self, table: TypeTable, mode: ReservedMode, *, is_enabled: bool) -> None:
         self.is_active = is_enabled and table.has_reserved
@@ -118,14 +118,14 @@ class Reservations:
         self._all_left = dict(self._left)
 
     def reset(self, mode: ReservedMode) -> None:
-        """Forget what was taken."""
+        """Release all reservations, and set the mode."""
         self._is_strict = mode is ReservedMode.STRICT
         self._left = dict(self._all_left)
 
     def offer(
         self, signatures: Signatures, signature: int, types: int, held: frozenset[str]
     ) -> frozenset[str] | Refused:
-        """Return the reservations a claim would hold with these types, or why it may not be."""
+        """Return the reservations that a claim of some types holds, or why it is excluded."""
         taken: set[str] = set()
         has_capacity = is_full = has_other = False
         for market in signatures.markets[signature]:
@@ -151,7 +151,7 @@ class Reservations:
         return frozenset(taken)
 
     def hold(self, before: frozenset[str], after: frozenset[str]) -> None:
-        """Take what is new and give back what is no longer needed."""
+        """Take the reservations that a claim newly holds, and release those it no longer holds."""
         for name in after - before:
             self._left[name] -= 1
         for name in before - after:

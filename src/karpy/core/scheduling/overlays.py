@@ -1,4 +1,4 @@
-"""NodeOverlays: whether they make sense, and what they change about the catalog, pool by pool."""
+"""Validates NodeOverlays, and applies them to the catalog, pool by pool."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -22,14 +22,14 @@ from karpy.model.requirements import (
 from karpy.model.snapshot import Snapshot
 
 PERIOD: Final = timedelta(hours=6)
-"""After how long overlays are looked at again if nothing has changed: the cloud's offers may."""
+"""Overlays are validated again after this time, because the offers of the cloud may change."""
 VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
 
 
 def judge_overlay(
     record: OverlayRecord, now: datetime, *, is_conflicting: bool = False
 ) -> OverlayRecord:
-    """Write on an overlay whether it is applied; one that contradicts another is not."""
+    """Return an overlay with the condition `ValidationSucceeded` set."""
     meta = record.meta
     status, reason, message = _judgement(record, is_conflicting=is_conflicting)
     condition = Condition(VALIDATION_SUCCEEDED, status, now, reason, message, meta.generation)
@@ -46,7 +46,7 @@ def _judgement(record: OverlayRecord, *, is_conflicting: bool) -> tuple[str, str
 
 
 class _Touch(NamedTuple):
-    """One thing an overlay would change: an offering's price, or a resource of a type."""
+    """One thing that an overlay changes: the price of an offering, or a resource of a type."""
 
     pool: str
     type_index: int
@@ -54,7 +54,7 @@ class _Touch(NamedTuple):
 
 
 class _Corrections:
-    """What has been corrected so far, and what overlays of each weight were about."""
+    """The corrections of all overlays so far, and what overlays of each weight have changed."""
 
     def __init__(self) -> None:
         self.prices: dict[_Touch, int] = {}
@@ -62,7 +62,7 @@ class _Corrections:
         self._touched: set[tuple[int, _Touch]] = set()
 
     def conflicts(self, overlay: NodeOverlay, touches: Sequence[_Touch]) -> bool:
-        """Say whether an overlay of equal weight was about the same; else remember this one."""
+        """Say whether an overlay of equal weight changes the same; if not, note this overlay."""
         mine = {(overlay.weight, touch) for touch in touches}
         if not mine.isdisjoint(self._touched):
             return True
@@ -71,7 +71,7 @@ class _Corrections:
 
 
 def with_overlays(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot with its overlays applied to its catalog; none is left to apply."""
+    """Return a snapshot with its overlays applied to its catalog, and without overlays."""
     if not (snapshot.settings.node_overlay and snapshot.overlays):
         return snapshot
     catalog = apply_overlays(snapshot.catalog, snapshot.pools, snapshot.overlays)
@@ -81,7 +81,7 @@ def with_overlays(snapshot: Snapshot) -> Snapshot:
 def apply_overlays(
     catalog: Catalog, pools: Sequence[NodePool], overlays: Sequence[NodeOverlay]
 ) -> Catalog:
-    """Return the catalog as the overlays have it: the heaviest wins, then the last by name."""
+    """Return the corrected catalog: the heaviest overlay wins, then the last by name."""
     if not overlays:
         return catalog
     corrections = _Corrections()
@@ -98,12 +98,12 @@ def apply_overlays(
 def find_conflicts(
     catalog: Catalog, pools: Sequence[NodePool], overlays: Sequence[NodeOverlay]
 ) -> frozenset[str]:
-    """Name the overlays that are not applied: others of equal weight are about the same."""
+    """Return the names of overlays that change the same as another one of equal weight."""
     return frozenset(_correct(_Corrections(), catalog, pools, overlays))
 
 
 def adjusted_price(price: int, overlay: NodeOverlay) -> int:
-    """Return a price in micro-dollars as an overlay would have it, from zero to `PRICE_MAX`."""
+    """Return a price corrected by an overlay, in micro-dollars from zero to `PRICE_MAX`."""
     try:
         return max(0, min(_adjusted(price, overlay), PRICE_MAX))
     except InvalidOperation:
@@ -128,7 +128,7 @@ def _correct(
     pools: Sequence[NodePool],
     overlays: Sequence[NodeOverlay],
 ) -> list[str]:
-    """Apply overlays, the most important one first; name those that cannot be applied."""
+    """Note the corrections of overlays, heaviest first; return the names of conflicting ones."""
     conflicts = []
     by_name = sorted(overlays, key=lambda each: each.name, reverse=True)
     for overlay in sorted(by_name, key=lambda each: -each.weight):

@@ -1,4 +1,4 @@
-"""Which pods are to be placed, in which order, and why not the others."""
+"""Chooses the pods to place, and their order; gives a reason for each pod left out."""
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
@@ -7,7 +7,7 @@ from operator import attrgetter
 from msgspec import Struct
 
 from karpy.core.lifecycle.eviction import is_held
-from karpy.core.scheduling.breaker import what_was_vain, withheld
+from karpy.core.scheduling.breaker import explain_pause, withheld
 from karpy.core.scheduling.volumes import VolumeFacts, VolumeRefusal, volume_facts
 from karpy.model.census import uncounted
 from karpy.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, NODE_POOL, is_restricted
@@ -25,7 +25,7 @@ _uid = attrgetter("uid")
 
 
 class Batch(Struct, frozen=True):
-    """The pods to place, in order, with what their volumes ask; and the pods left out."""
+    """The pods to place, in order, with their volumes; and refusals of the pods left out."""
 
     pods: tuple[Pod, ...]
     volumes: dict[str, VolumeFacts]
@@ -34,9 +34,13 @@ class Batch(Struct, frozen=True):
 
 
 def collect_batch(snapshot: Snapshot, moved: Collection[str] = ()) -> Batch:
-    """Choose the pods this decision is about; those `moved`, by UID, whatever holds them."""
+    """
+    Return the pods that a decision places: pending pods, and those of deleting nodes.
+
+    `moved` are UIDs of pods on deleting nodes that are placed even if no drain may evict them.
+    """
     collector = _Collector(snapshot)
-    are_fine, beside = collector.are_fine, collector.beside
+    admitted_rules, by_requests = collector.admitted_rules, collector.by_requests
     deleting = {node.name for node in snapshot.nodes if node.is_deleting}
     pods = uncounted(snapshot.pods)
     if deleting and pods is not snapshot.pods:
@@ -52,7 +56,7 @@ def collect_batch(snapshot: Snapshot, moved: Collection[str] = ()) -> Batch:
             elif pod.node_name in deleting and (
                 _is_displaced(pod, snapshot) or (pod.uid in moved and pod.is_reschedulable)
             ):
-                collector.judge(pod)
+                collector.admit(pod)
         elif pod.is_unschedulable and not (
             pod.owners
             or pod.is_deleting
@@ -60,20 +64,20 @@ def collect_batch(snapshot: Snapshot, moved: Collection[str] = ()) -> Batch:
             or pod.is_virtual
             or pod.phase in _OVER
         ):
-            if id(pod.rules) in are_fine:
-                alike = beside.get(id(pod.requests))
+            if id(pod.rules) in admitted_rules:
+                alike = by_requests.get(id(pod.requests))
                 if alike is None:
-                    alike = collector.alike(pod.requests)
+                    alike = collector.list_for(pod.requests)
                 alike.append(pod)
             else:
-                collector.judge(pod)
+                collector.admit(pod)
         else:
-            collector.look_at(pod)
+            collector.consider(pod)
     return collector.batch()
 
 
-class Judge:
-    """Says which pods no node could take, whatever it is, and what the volumes of others ask."""
+class Eligibility:
+    """Checks whether any node at all may take a pod, and resolves the volumes of pods that pass."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._storage = snapshot.storage
@@ -81,9 +85,10 @@ class Judge:
         self._ignores_devices = snapshot.settings.ignore_device_claims
         self._judged: dict[int, tuple[Reason, str] | None] = {}
         self.volumes: dict[str, VolumeFacts] = {}
-        """By UID, for the pods with volumes that some node may take."""
+        """By UID of each pod that passed and has volumes, where these allow it to run."""
 
     def why_not(self, pod: Pod) -> tuple[Reason, str] | None:
+        """Return why no node may take a pod; None if some may."""
         rules = pod.rules
         if id(rules) not in self._judged:
             self._judged[id(rules)] = _why_not(
@@ -99,63 +104,63 @@ class Judge:
 
 
 class _Collector:
-    """Sorts pods into those to place, by size, and those left out, by reason."""
+    """Collects the pods to place by size, and the pods left out by reason."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._judge = Judge(snapshot)
+        self._eligibility = Eligibility(snapshot)
         self._withheld = withheld(snapshot)
         self._left_out: dict[tuple[Reason, str], list[str]] = {}
         self._by_size: dict[int, list[Pod]] = {}
-        self.are_fine: set[int] = set()
-        """Rules that let every pod in."""
-        self.beside: dict[int, list[Pod]] = {}
-        """Where pods go that share requests with one that was let in."""
+        self.admitted_rules: set[int] = set()
+        """Identities of pod rules that were admitted and have no volumes: other pods pass, too."""
+        self.by_requests: dict[int, list[Pod]] = {}
+        """By the identity of the requests of an admitted pod, the list of the pods of its size."""
 
     def not_withheld(self, pods: Iterable[Pod]) -> Iterator[Pod]:
-        """Leave out the pods that nodes were just launched for in vain; give the others."""
+        """Leave out pods of groups that wait after a launch in vain; yield the others."""
         for pod in pods:
             vain = self._withheld.get(pod.group) if pod.is_provisionable else None
             if vain is None:
                 yield pod
             else:
-                self.leave_out(pod, Reason.LAUNCHED_IN_VAIN, what_was_vain(vain))
+                self.leave_out(pod, Reason.LAUNCHED_IN_VAIN, explain_pause(vain))
 
-    def look_at(self, pod: Pod) -> None:
-        """Take a pod without a node, leave it out with a reason, or pass it over."""
+    def consider(self, pod: Pod) -> None:
+        """Admit a pod without a node, leave it out with a reason, or ignore it."""
         if _is_considered(pod):
             waits = _why_waiting(pod)
             if waits is None:
-                self.judge(pod)
+                self.admit(pod)
             else:
                 self.leave_out(pod, waits)
 
     def leave_out(self, pod: Pod, reason: Reason, detail: str = "") -> None:
-        """Note why a pod has no part in the decision."""
+        """Note the reason why a pod is not placed."""
         self._left_out.setdefault((reason, detail), []).append(pod.key)
 
-    def judge(self, pod: Pod) -> None:
-        """Take a pod that waits for a place, or leave it out with a reason."""
-        why = self._judge.why_not(pod)
+    def admit(self, pod: Pod) -> None:
+        """Add a pod to the pods to place, or leave it out with a reason."""
+        why = self._eligibility.why_not(pod)
         if why is not None:
             self.leave_out(pod, *why)
             return
         if not pod.rules.volumes:
-            self.are_fine.add(id(pod.rules))
+            self.admitted_rules.add(id(pod.rules))
         if pod.is_virtual:
             # Differs: virtual pods of CapacityBuffers: Karpenter places large ones before smaller
             # pods that exist, so that a limit may be used up by empty room; Karpy places pods that
             # exist first.
             self._by_size.setdefault(_size(pod.requests) - _VIRTUAL, []).append(pod)
         else:
-            self.alike(pod.requests).append(pod)
+            self.list_for(pod.requests).append(pod)
 
-    def alike(self, requests: Resources) -> list[Pod]:
-        """Return the list of the pods let in that are of one size."""
+    def list_for(self, requests: Resources) -> list[Pod]:
+        """Return the list of all admitted pods with the size of some requests."""
         size = _size(requests)
         pods = self._by_size.get(size)
         if pods is None:
             pods = self._by_size[size] = []
-        self.beside[id(requests)] = pods
+        self.by_requests[id(requests)] = pods
         return pods
 
     def batch(self) -> Batch:
@@ -171,17 +176,17 @@ class _Collector:
             Refusal(reason, tuple(keys), detail)
             for (reason, detail), keys in self._left_out.items()
         )
-        return Batch(tuple(chosen), self._judge.volumes, refusals)
+        return Batch(tuple(chosen), self._eligibility.volumes, refusals)
 
 
-def turn(pod: Pod) -> tuple[int, datetime, str]:
-    """Return what pods are sorted by for their turns."""
+def placing_order(pod: Pod) -> tuple[int, datetime, str]:
+    """Return the sort key that puts pods in the order in which they are placed."""
     size = _size(pod.requests)
     return (_VIRTUAL - size if pod.is_virtual else -size, pod.created, pod.uid)
 
 
 def _size(requests: Resources) -> int:
-    """Return what pods are sorted by; one number is compared faster than two in a row."""
+    """Return CPU and memory as one number, which is compared faster than two."""
     return requests.get(CPU, 0) << _MEMORY_BITS | requests.get(MEMORY, 0)
 
 

@@ -1,4 +1,4 @@
-"""The nodes of one decision while it is being made: existing ones first, then claims."""
+"""The nodes of one decision, existing ones and claims, while pods are placed on them."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +16,8 @@ from karpy.model.resources import Resources
 _HOLDS_NOTHING: frozenset[str] = frozenset()
 
 
-class Gains:
-    """Counts how often a claim got a label it did not have before."""
+class LabelGains:
+    """Counts in its version how often a claim got a requirement on a further label."""
 
     __slots__ = ("version",)
 
@@ -26,10 +26,15 @@ class Gains:
 
 
 class PlannedNodes:
-    """What each node holds and may still become."""
+    """
+    The pods of each node, and for each claim the requirements and types that are left.
+
+    Existing nodes have the numbers 0 to `existing.count` - 1, claims the next ones; a set of nodes
+    is the bits of an integer.
+    """
 
     def __init__(self, existing: ExistingNodes, signatures: Signatures) -> None:
-        """Take the nodes that are there."""
+        """Take the existing nodes."""
         count = existing.count
         self.existing = existing
         self.signatures = signatures
@@ -38,35 +43,36 @@ class PlannedNodes:
         """Existing nodes that take part, as bits."""
         self.size = count
         self.epoch = 0
-        """Moves when everything is undone: what was remembered of new nodes is void then."""
+        """Counts calls of `undo`; what a memo holds about claims is valid within one epoch."""
         self.undo_log: list[tuple[Callable[..., object], *tuple[Any, ...]]] = []
-        """What to call, last first, to undo all that was done to existing nodes and groups."""
+        """Calls that undo changes to existing nodes and groups; `undo` makes the last one first."""
         self.last = -1
         """The node that took a pod last."""
         self.templates: list[Template | None] = [None] * count
         self.signature: list[int] = [-1] * count
         self.types: list[int] = [0] * count
         self.rooms: list[dict[str, Thresholds]] = [{}] * count
-        """What the types of a claim leave for pods, by resource; shared with its template."""
+        """By node and resource: what each type leaves for pods; shared with the template."""
         self.used: list[dict[str, int]] = [{}] * count
-        """Requests of the pods placed on each claim, by resource."""
+        """By node and resource: the requests of the pods placed on a claim."""
         self.pods: list[list[Pod]] = [[] for _ in range(count)]
         self.held: list[frozenset[str]] = [frozenset()] * count
-        """Reservations a claim holds."""
+        """By node: the reservations that a claim holds."""
         self.relaxed: list[bool] = [False] * count
+        """By node: whether minValues of a claim were lowered."""
         self.by_template: dict[int, int] = {}
-        """Claims by the template they were made from."""
+        """By the index of a template: its claims, as bits."""
         self.by_count: list[int] = [0, 0]
-        """Claims with so many pods, as bits."""
+        """By number of pods: the claims with so many, as bits."""
         self.counts: list[int] = []
-        """The pod counts that some claim has, ascending."""
-        self.born_as: dict[int, int] = {}
-        """Claims by the signature they were made with."""
-        self.birth_signatures = 0
-        """Signatures some claim was made with, as bits."""
-        self.gains = Gains()
+        """The numbers of pods that some claim has, ascending."""
+        self.by_first_signature: dict[int, int] = {}
+        """By the signature with which claims were made: the claims, as bits."""
+        self.first_signatures = 0
+        """The signatures with which claims were made, as bits."""
+        self.label_gains = LabelGains()
         self.uncounted: dict[int, list[DomainGroup]] = {}
-        """Groups that would count pods of a claim if only it were certain where it will be."""
+        """By claim: groups that count its pods as soon as its domain is certain."""
         self.tables: list[DomainTable] = []
         self.avoided: Mapping[str, Sequence[AvoidedGroup]] = {}
         self._ports: dict[tuple[str, int], list[tuple[HostPort, int]]] = {}
@@ -86,15 +92,15 @@ class PlannedNodes:
         self.relaxed.append(template.is_relaxed)
         bit = 1 << node
         self.by_template[template.index] = self.by_template.get(template.index, 0) | bit
-        self.birth_signatures |= 1 << signature
-        self.born_as[signature] = self.born_as.get(signature, 0) | bit
+        self.first_signatures |= 1 << signature
+        self.by_first_signature[signature] = self.by_first_signature.get(signature, 0) | bit
         self._note_gain(template.signature, signature)
         for table in self.tables:
             table.place(bit, table.of_signature(signature))
         return node
 
     def undo(self) -> None:
-        """Take back all pods placed and all claims made since the log was empty."""
+        """Take back all placed pods and all claims."""
         for call, *arguments in reversed(self.undo_log):
             call(*arguments)
         self.undo_log.clear()
@@ -118,11 +124,11 @@ class PlannedNodes:
                 table.keep_only(self.existing_mask)
             self.by_template.clear()
             self.by_count, self.counts = [0, 0], []
-            self.born_as.clear()
-            self.birth_signatures = 0
+            self.by_first_signature.clear()
+            self.first_signatures = 0
 
     def types_left(self, node: int, requests: Resources) -> int:
-        """Return the types of a claim that have room for more, as bits."""
+        """Return the types of a claim that have room for further requests, as bits."""
         types, used, rooms = self.types[node], self.used[node], self.rooms[node]
         for resource, amount in requests.items():
             room, there = rooms[resource], used.get(resource, 0)
@@ -132,7 +138,7 @@ class PlannedNodes:
         return types
 
     def retype(self, node: int, signature: int) -> None:
-        """Note the requirements a claim has now."""
+        """Give a claim another signature, and note its new domains."""
         before = self.signature[node]
         self.signature[node] = signature
         self._note_gain(before, signature)
@@ -145,18 +151,18 @@ class PlannedNodes:
                 self._count_late(node, table)
             if table.claimed(before) != table.claimed(signature):
                 for group in self.avoided.get(table.key, ()):
-                    group.look_again(node, partial(self.domains_in, table))
+                    group.update_claim(node, partial(self.domains_in, table))
 
     def _note_gain(self, before: int, after: int) -> None:
         known = self.signatures.requirements
         if len(known[after]) > len(known[before]):
-            self.gains.version += 1
+            self.label_gains.version += 1
 
     def _count_late(self, node: int, table: DomainTable) -> None:
-        """Count pods of a claim in a domain that has only now become certain."""
+        """Count pods of a claim whose domain has become certain."""
         # Differs: a pod on a NodeClaim whose zone is decided by a later pod: Karpenter never counts
         # the first pod for spread and affinity; Karpy counts it as soon as the zone is certain.
-        domain = table.settled(self.signature[node])
+        domain = table.certain_domain(self.signature[node])
         if domain:
             waiting = self.uncounted[node]
             for group in [each for each in waiting if each.key == table.key]:
@@ -165,13 +171,13 @@ class PlannedNodes:
                 waiting.remove(group)
 
     def domain_of(self, table: DomainTable, node: int) -> int:
-        """Return the one domain where a node is or a claim will be, or 0."""
+        """Return the one domain of a node, as a bit; 0 if it has none or a claim allows several."""
         if node < self.existing.count:
             return table.bit(self.existing.labels[node].get(table.key, ""))
-        return table.settled(self.signature[node])
+        return table.certain_domain(self.signature[node])
 
     def domains_in(self, table: DomainTable, node: int) -> int:
-        """Return where a node is, or a claim says it may be."""
+        """Return the domain of an existing node, or the domains that a claim requires."""
         if node < self.existing.count:
             return table.bit(self.existing.labels[node].get(table.key, ""))
         return table.claimed(self.signature[node])
@@ -246,7 +252,7 @@ class PlannedNodes:
     def attached_with(
         self, node: int | None, attachments: tuple[tuple[str, str], ...]
     ) -> dict[str, int]:
-        """Count volumes per driver if these came to those of a node (None: a fresh one)."""
+        """Count the volumes per driver of a node (None: a new claim) with some more."""
         drivers = self._attached.get(node, {}) if node is not None else {}
         wanted: dict[str, set[str]] = {}
         for driver, claim in attachments:
@@ -256,7 +262,7 @@ class PlannedNodes:
         }
 
     def site(self, node: int) -> Site:
-        """Return what is known of a node: labels or requirements, and its taints."""
+        """Return the labels of a node, or the requirements of a claim, and its taints."""
         if node < self.existing.count:
             return self.existing.site(node)
         template = self.templates[node]

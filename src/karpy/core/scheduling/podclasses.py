@@ -1,4 +1,4 @@
-"""Pods as classes, and the steps of each class's ladder, made when the packer gets there."""
+"""Classes of equal pods, and the steps of their ladders, each made when the packer tries it."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.existing import ExistingNodes
-from karpy.core.scheduling.relaxation import Footing, Ladder
-from karpy.core.scheduling.signatures import Signatures, Want, contradicts
+from karpy.core.scheduling.relaxation import Ladder, NodeRules
+from karpy.core.scheduling.signatures import PodRequirements, Signatures, contradicts
 from karpy.core.scheduling.templates import Template
 from karpy.core.scheduling.topology import AnyGroup, Topology, pod_domains
 from karpy.core.scheduling.topologygroups import (
@@ -26,11 +26,11 @@ from karpy.model.requirements import Requirements, collect
 from karpy.model.resources import Resources
 
 DEAR_PERCENT = 125
-"""How much of the lowest price may be paid to go by the name of a domain."""
+"""Of equal domains one is dear if its lowest price exceeds this percentage of the lowest of all."""
 
 
 class Reach:
-    """What some tolerations open: templates in order of choice, and existing nodes."""
+    """The templates (in order of choice) and existing nodes whose taints are tolerated."""
 
     __slots__ = ("has_every_template", "index", "nodes", "templates")
 
@@ -42,35 +42,34 @@ class Reach:
 
 
 class KeyRule:
-    """All that a step asks of the domains of one key."""
+    """All rules of a step on the domains of one topology key."""
 
     __slots__ = (
         "affinities",
         "antis",
         "is_optional",
-        "may_appear",
+        "must_pin",
         "pod_mask",
-        "settles",
+        "pod_names_key",
         "spreads",
         "table",
     )
 
-    def __init__(self, table: DomainTable, footing: Footing) -> None:
+    def __init__(self, table: DomainTable, node_rules: NodeRules) -> None:
         self.table = table
-        self.pod_mask = pod_domains(self.table, footing.strict)
+        self.pod_mask = pod_domains(self.table, node_rules.strict)
         self.spreads: list[tuple[DomainGroup, int]] = []
         self.affinities: list[tuple[DomainGroup, int]] = []
         self.antis: list[AvoidedGroup] = []
-        self.settles = False
-        """Whether one domain must be chosen so that others can count on the pod being there."""
-
-        self.may_appear = False
-        """Whether a claim says something else about the label once it has taken the pod."""
+        self.must_pin = False
+        """Whether one domain must be chosen, because pods of the batch must be near the pod."""
+        self.pod_names_key = False
+        """Whether the pod has a requirement on the key, so that a claim with it may be narrowed."""
         self.is_optional = True
-        """Whether a node that does not carry the label will do: nothing can be broken there."""
+        """Whether a node without the label is allowed: only anti-affinities are on the key."""
 
-    def hold(self, group: DomainGroup | AvoidedGroup, is_selected: int) -> None:
-        """Take in one more group of the key."""
+    def add(self, group: DomainGroup | AvoidedGroup, is_selected: int) -> None:
+        """Add one more group of the key."""
         if isinstance(group, AvoidedGroup):
             self.antis.append(group)
             return
@@ -80,9 +79,9 @@ class KeyRule:
         self.is_optional = False
 
     def open_domains(self) -> tuple[int, bool]:
-        """Return the domains that suit every group now, and whether one of them must be chosen."""
+        """Return the domains that all groups allow now, and whether one of them must be chosen."""
         mask = self.table.all
-        is_pinned = self.settles or bool(self.spreads)
+        is_pinned = self.must_pin or bool(self.spreads)
         for spread, is_selected in self.spreads:
             mask &= spread.within_skew(self.pod_mask, is_selected)
         for affinity, is_selected in self.affinities:
@@ -100,14 +99,14 @@ class KeyRule:
             mask &= self.pod_mask & ~anti.nonzero
         return mask, is_pinned
 
-    def is_free_in_no_domain(self, signature: int) -> bool:
-        """Say whether a claim in no known domain will do: no label, or no pod to avoid."""
+    def allows_no_domain(self, signature: int) -> bool:
+        """Say whether a claim in no known domain is allowed: no label, or no pod to avoid."""
         if not self.is_optional:
             return False
         return self.table.is_absent(signature) or all(anti.is_empty for anti in self.antis)
 
     def blockers(self) -> list[AnyGroup]:
-        """Return the groups whose counts would have to change for a domain to open; none: never."""
+        """Return the groups of which a count must change before a domain opens."""
         for affinity, is_selected in self.affinities:
             may_begin = is_selected and not affinity.nonzero and not affinity.is_elsewhere
             if not affinity.nonzero & self.pod_mask and not may_begin:
@@ -119,9 +118,9 @@ class KeyRule:
 
     def preferred(self, domains: int, price_in: Callable[[int], int] | None) -> list[int]:
         """
-        List domains as bits: fewest pods of the spreads first, then not dear, then by name.
+        List domains as bits: fewest pods of the spreads first, then those not dear, then by name.
 
-        Without `price_in` none is dear.
+        Without `price_in` no domain is dear.
         """
         groups = [group.counts for group, _ in self.spreads]
 
@@ -141,7 +140,7 @@ class KeyRule:
 
 
 def _dear_last(domains: Sequence[int], price_in: Callable[[int], int]) -> Sequence[int]:
-    """Put off domains where everything costs much more than the cheapest in another."""
+    """Put dear domains after the others."""
     if len(domains) == 1:
         return domains
     # Differs: several domains that a spread allows equally: Karpenter takes one at random; Karpy
@@ -154,74 +153,77 @@ def _dear_last(domains: Sequence[int], price_in: Callable[[int], int]) -> Sequen
 
 
 Marked: TypeAlias = tuple[AnyGroup, int]
-"""A group, and whether (as a number) it selects the pods that it is a rule for."""
+"""A group that a rule of pods makes, and whether (1 or 0) it selects these pods themselves."""
 
 
-class Ground:
-    """What rungs in a row ask of a node, made ready."""
+class PreparedRules:
+    """Node rules made ready for the packer; steps with equal node rules share them."""
 
-    __slots__ = ("asks", "footing", "reach", "wants")
+    __slots__ = ("alternatives", "asks", "node_rules", "reach")
 
-    def __init__(self, footing: Footing, reach: Reach, wants: tuple[Want, ...]) -> None:
-        self.footing = footing
+    def __init__(
+        self, node_rules: NodeRules, reach: Reach, alternatives: tuple[PodRequirements, ...]
+    ) -> None:
+        self.node_rules = node_rules
         self.reach = reach
-        self.wants = wants
+        self.alternatives = alternatives
         self.asks: dict[int, Any] = {}
-        """The asks as far as they are known, by the identity of requests."""
+        """The asks made so far, by the identity of requests."""
 
 
 class Step:
-    """One rung of a ladder, made ready."""
+    """One rung of a ladder, made ready for the packer."""
 
     __slots__ = (
+        "alternatives",
         "asks",
-        "footing",
         "hosts",
-        "is_patient",
         "keys",
+        "node_rules",
         "reach",
-        "wants",
+        "retries_on_gains",
         "watched",
     )
 
-    def __init__(self, ground: Ground) -> None:
-        self.footing = ground.footing
-        self.reach = ground.reach
-        self.wants = wants = ground.wants
-        self.asks = ground.asks
+    def __init__(self, prepared: PreparedRules) -> None:
+        self.node_rules = prepared.node_rules
+        self.reach = prepared.reach
+        self.alternatives = prepared.alternatives
+        self.asks = prepared.asks
         self.hosts: list[tuple[HostGroup, int]] = []
+        """Groups over hostnames, each with whether (1 or 0) it selects the pods."""
         self.keys: list[KeyRule] = []
         self.watched: list[AnyGroup] = []
-        """Groups whose counts may turn a no into a yes."""
-        self.is_patient = any(want.is_patient for want in wants)
-        """Whether a label that a claim gains may turn a no into a yes."""
+        """Groups whose changed counts may make a failed step succeed."""
+        self.retries_on_gains = any(required.may_join_later for required in self.alternatives)
+        """Whether a label that a claim gets may make a failed step succeed."""
 
 
 class Neighbours(NamedTuple):
-    """The groups of all that a ladder asks of other pods, first what is dropped first."""
+    """The groups of all rules of a ladder on other pods, in the order in which they are dropped."""
 
     spreads: Sequence[Marked]
     affinity: Sequence[Marked]
     anti_affinity: Sequence[Marked]
     blocks: Sequence[Marked]
-    """Groups by which other pods keep these away; they are never dropped."""
+    """Anti-affinity groups of other pods that select these pods; they are never dropped."""
 
 
 class Steps:
-    """The steps of a ladder from the top, each made when a pod gets there."""
+    """The steps of a ladder, from the first; each is made when a pod tries it."""
 
     def __init__(
         self,
         ladder: Ladder,
         neighbours: Neighbours,
-        prepare: Callable[[Footing], Ground],
-        make: Callable[[Ground, Sequence[Marked]], Step],
+        prepare: Callable[[NodeRules], PreparedRules],
+        make: Callable[[PreparedRules, Sequence[Marked]], Step],
     ) -> None:
         self._ladder = ladder
         self._neighbours = neighbours
         self._prepare = prepare
         self._make = make
-        self._ground: Ground | None = None
+        self._prepared: PreparedRules | None = None
         self._made: dict[int, Step] = {}
         self._length = len(ladder)
         self.first = self[0]
@@ -236,18 +238,18 @@ class Steps:
         if step is None:
             if len(self._made) >= _STEPS_KEPT:
                 self._made = {0: self.first, self._length - 1: self.last}
-            step = self._made[index] = self._make(self.ground(index), self._held(index))
+            step = self._made[index] = self._make(self.prepared_rules(index), self._held(index))
         return step
 
-    def ground(self, index: int) -> Ground:
-        """Return what a step asks of a node."""
-        footing = self._ladder[index].footing
-        if self._ground is None or self._ground.footing is not footing:
-            self._ground = self._prepare(footing)
-        return self._ground
+    def prepared_rules(self, index: int) -> PreparedRules:
+        """Return the node rules of a step, made ready."""
+        node_rules = self._ladder[index].node_rules
+        if self._prepared is None or self._prepared.node_rules is not node_rules:
+            self._prepared = self._prepare(node_rules)
+        return self._prepared
 
     def dropped(self, index: int) -> Marked:
-        """Return what a step asks of other pods and the next one, equal otherwise, does not."""
+        """Return the one group that a step has and the next step, with equal node rules, drops."""
         rung, below, all_ = self._ladder[index], self._ladder[index + 1], self._neighbours
         if rung.affinity != below.affinity:
             return all_.affinity[rung.affinity]
@@ -256,7 +258,7 @@ class Steps:
         return all_.spreads[rung.spreads]
 
     def last_alike(self, index: int) -> int:
-        """Return the last step from one on that asks the same of a node."""
+        """Return the last of the steps in a row, from one on, that have equal node rules."""
         return self._ladder.last_alike(index)
 
     def _held(self, index: int) -> list[Marked]:
@@ -270,22 +272,23 @@ class Steps:
 
 
 class Versioned(Protocol):
-    """Something whose version moves when a no may become a yes."""
+    """Something whose version rises when a failed step may succeed."""
 
     version: int
 
 
 class Failure:
-    """Why a step did not work, as far as that may change."""
+    """A failed step: what must change before it is worth another try, with the versions then."""
 
     __slots__ = ("groups", "version")
 
     def __init__(self, groups: Sequence[Versioned] | None) -> None:
+        """Take what must change; None if any change may help."""
         self.groups = groups
         self.version = 0 if groups is None else sum(group.version for group in groups)
 
-    def may_have_passed(self) -> bool:
-        """Say whether anything has happened that could make it work now."""
+    def is_outdated(self) -> bool:
+        """Say whether something has changed, so that the step is worth another try."""
         if self.groups is None:
             return True
         version = 0
@@ -295,55 +298,56 @@ class Failure:
 
 
 FOR_GOOD = Failure(())
-"""Nothing that can still happen helps."""
+"""A step that no change can make succeed."""
 
 
 _NOTHING_YET: Final = (None,)
-"""For each step; most classes share it to the end."""
+"""The failures or asks of a ladder with one step, until there is one; classes share the tuple."""
 _STEPS_KEPT: Final = 64
-"""Of longer ladders steps are made again when pods get there again: thousands are too large."""
+"""The most steps of a ladder in memory; others are made again when a pod tries them again."""
 
 
 class PodClass(Struct, eq=False, gc=False):
-    """Pods that are alike in all that matters to the packer."""
+    """Pods that are alike in everything that the packer reads."""
 
     pod: Pod
     requests: Resources
     volumes: VolumeFacts
     index: int = 0
-    """How many classes have their first pod before its own."""
-    ladder: Steps | None = None
+    """The position of the class in the order in which classes were made."""
+    made_steps: Steps | None = None
     counted: tuple[AnyGroup, ...] = ()
     """Groups that count the pods."""
     owned_inverse: tuple[AnyGroup, ...] = ()
-    """Groups by which the pods keep others away."""
+    """Groups of the required anti-affinity of the pods, which keep other pods away."""
     is_counted: bool = False
+    """Whether some group counts the pods."""
     is_hopeless: bool = False
     """Whether every step has failed for good."""
     failures: tuple[Failure | None] | list[Failure | None] = _NOTHING_YET
-    """What became of each step, if it was tried and did not work."""
+    """By step its failure, or None if it has not failed."""
     asks: tuple[Any] | list[Any] = _NOTHING_YET
-    """The ask of each step, once it is needed."""
+    """By step its ask, or None if it is not needed yet."""
 
     @property
     def steps(self) -> Steps:
-        assert self.ladder is not None
-        return self.ladder
+        assert self.made_steps is not None
+        return self.made_steps
 
-    def climb(self, steps: Steps) -> None:
-        """Take the steps of the ladder."""
-        self.ladder = steps
-        self.begin()
+    def use_steps(self, steps: Steps) -> None:
+        """Set the steps of the class; none has failed yet."""
+        self.made_steps = steps
+        self.reset()
 
-    def begin(self) -> None:
-        """Forget what became of the steps."""
+    def reset(self) -> None:
+        """Forget the failures and asks of all steps."""
         self.is_hopeless = False
         self.failures = self.asks = _NOTHING_YET
         if (length := len(self.steps)) > 1:
             self.failures, self.asks = [None] * length, [None] * length
 
     def fail(self, step: int, failure: Failure, stop: int | None = None) -> None:
-        """Note that a step did not work, nor would those after it up to another."""
+        """Note the failure of a step, and of the steps after it before `stop`."""
         if isinstance(self.failures, list):
             stop = step + 1 if stop is None else stop
             self.failures[step:stop] = [failure] * (stop - step)
@@ -358,18 +362,18 @@ class PodClass(Struct, eq=False, gc=False):
             self.asks = (ask,)
 
     def may_succeed(self, steps: int | None = None) -> bool:
-        """Say whether one of the steps, or of the first few, has not been seen to fail."""
+        """Say whether one of all steps, or of the first `steps`, is worth a try."""
         last = None
         for failure in self.failures if steps is None else self.failures[:steps]:
-            # Steps in a row share what became of them.
-            if failure is None or (failure is not last and failure.may_have_passed()):
+            # Steps in a row may share a failure.
+            if failure is None or (failure is not last and failure.is_outdated()):
                 return True
             last = failure
         return False
 
 
 class StepMaker:
-    """Turns rungs into steps; steps keep it for those that are made later."""
+    """Makes rungs and their node rules ready for the packer."""
 
     def __init__(
         self,
@@ -386,19 +390,21 @@ class StepMaker:
         self._effort = effort
         self._reaches: dict[tuple[Toleration, ...], Reach] = {}
 
-    def ground(self, volumes: VolumeFacts, footing: Footing) -> Ground:
-        """Make ready what some steps ask of a node."""
-        wants = self._wants(footing, volumes)
-        return Ground(footing, self._reach(footing.tolerations), wants)
+    def prepare(self, volumes: VolumeFacts, node_rules: NodeRules) -> PreparedRules:
+        """Make node rules ready."""
+        alternatives = self._alternatives(node_rules, volumes)
+        return PreparedRules(node_rules, self._reach(node_rules.tolerations), alternatives)
 
-    def step(self, settling: Sequence[str], ground: Ground, held: Sequence[Marked]) -> Step:
+    def step(
+        self, pinned_keys: Sequence[str], prepared: PreparedRules, held: Sequence[Marked]
+    ) -> Step:
         """
-        Make one step of some pods.
+        Make the step of a rung on which some groups are not dropped.
 
-        `settling` has the keys of which one domain must be chosen: other pods depend on which.
+        Of each of `pinned_keys` one domain must be chosen: pods of the batch must be near the pods.
         """
         self._effort.spend(len(held))
-        step = Step(ground)
+        step = Step(prepared)
         rules: dict[str, KeyRule] = {}
         for marked in held:
             group = marked[0]
@@ -409,47 +415,53 @@ class StepMaker:
                 continue
             rule = rules.get(group.key)
             if rule is None:
-                rule = rules[group.key] = KeyRule(group.domains, ground.footing)
-            rule.hold(group, marked[1])
+                rule = rules[group.key] = KeyRule(group.domains, prepared.node_rules)
+            rule.add(group, marked[1])
             step.watched.append(group)
-        for key in settling:
+        for key in pinned_keys:
             if key not in rules:
-                rules[key] = KeyRule(self._topology.table(key), ground.footing)
-            rules[key].settles = True
+                rules[key] = KeyRule(self._topology.table(key), prepared.node_rules)
+            rules[key].must_pin = True
         for rule in rules.values():
-            rule.may_appear = any(rule.table.key in want.requirements for want in step.wants)
-            step.is_patient = step.is_patient or not rule.table.is_well_known
+            rule.pod_names_key = any(
+                rule.table.key in required.requirements for required in step.alternatives
+            )
+            step.retries_on_gains = step.retries_on_gains or not rule.table.is_well_known
         step.keys = [rules[key] for key in sorted(rules)]
         return step
 
-    def _wants(self, footing: Footing, facts: VolumeFacts) -> tuple[Want, ...]:
-        if not footing.is_possible:
+    def _alternatives(
+        self, node_rules: NodeRules, facts: VolumeFacts
+    ) -> tuple[PodRequirements, ...]:
+        if not node_rules.is_possible:
             return ()
         if facts is NO_VOLUMES:
-            return (self._want(footing.full),)
-        wants = []
+            return (self._pod_requirements(node_rules.full),)
+        alternatives = []
         # Differs: a pod with `NotIn` on a label that its volume asks for: Karpenter takes the label
         # for defined and writes the volume's value on a node that is elsewhere; Karpy asks that the
         # node really has the label.
         for alternative in facts.alternatives:
             asked = collect(alternative)
-            if not contradicts(footing.full, asked):
-                wants.append(self._want(collect((*footing.full.values(), *alternative))))
-        return tuple(wants)
+            if not contradicts(node_rules.full, asked):
+                alternatives.append(
+                    self._pod_requirements(collect((*node_rules.full.values(), *alternative)))
+                )
+        return tuple(alternatives)
 
-    def _want(self, requirements: Requirements) -> Want:
-        want = self._signatures.want(requirements)
+    def _pod_requirements(self, requirements: Requirements) -> PodRequirements:
+        required = self._signatures.pod_requirements(requirements)
         if not requirements:
-            return want
+            return required
         well_known = self._signatures.table.well_known
         have = [self._signatures.requirements[each.signature] for each in self._templates]
-        want.is_patient = any(
+        required.may_join_later = any(
             not requirement.is_negative
             and key not in well_known
             and any(key not in each for each in have)
             for key, requirement in requirements.items()
         )
-        return want
+        return required
 
     def _reach(self, tolerations: tuple[Toleration, ...]) -> Reach:
         reach = self._reaches.get(tolerations)

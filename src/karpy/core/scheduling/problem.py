@@ -1,4 +1,4 @@
-"""What decisions and questions about one snapshot have in common, built once."""
+"""A snapshot made ready: what its decision and all what-if questions about it share."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from karpy.core.scheduling.effort import Effort, why_not_moved, without_costly
 from karpy.core.scheduling.existing import BoundPods, ExistingNodes
 from karpy.core.scheduling.instancetypes import TypeTable
 from karpy.core.scheduling.interning import Interner
-from karpy.core.scheduling.pending import Batch, Judge, collect_batch, turn
+from karpy.core.scheduling.pending import Batch, Eligibility, collect_batch, placing_order
 from karpy.core.scheduling.podclasses import (
     Marked,
     Neighbours,
@@ -47,7 +47,7 @@ _SELECTING = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")})
 
 
 def with_default_spreads(pods: Sequence[Pod], snapshot: Snapshot) -> Sequence[Pod]:
-    """Give pods without spread constraints the cluster's, if the group of each is known."""
+    """Give the default spread constraints to pods without any whose siblings can be selected."""
     defaults = snapshot.settings.default_spreads
     if not defaults:
         return pods
@@ -73,7 +73,7 @@ def _selecting(
 
 
 class _Deducer:
-    """Finds out which pods belong together: by Services and by the controller that owns them."""
+    """Finds the selector of sibling pods, as kube-scheduler does: by Services and controllers."""
 
     def __init__(self, services: Sequence[Service], controllers: Sequence[PodController]) -> None:
         self._services: dict[str, list[Mapping[str, str]]] = {}
@@ -86,7 +86,7 @@ class _Deducer:
         self._known: dict[object, LabelSelector | None] = {}
 
     def selector(self, pod: Pod) -> LabelSelector | None:
-        """Return a selector for the pods that belong with this one, or None if nothing tells."""
+        """Return a selector of the pod and its siblings; None without Service and controller."""
         owner = next((each for each in pod.owners if each.is_controller), None)
         controller = None
         if owner is not None:
@@ -117,7 +117,7 @@ class _Deducer:
 
 
 class Planner:
-    """Knows every ladder, step and class of a decision."""
+    """Makes and keeps the ladders, steps and classes of all pods of a problem."""
 
     def __init__(
         self,
@@ -130,18 +130,19 @@ class Planner:
         self._topology = topology
         self._effort = effort
         self._maker = StepMaker(signatures, topology, existing, templates, effort)
-        self._ladders: dict[object, _Constrained] = {}
+        self._ladders: dict[object, _LadderGroups] = {}
         self._steps: dict[object, Steps] = {}
         self._plain: dict[int, Steps] = {}
         self._classes: dict[object, PodClass] = {}
-        """By what the interner makes of their first pod."""
+        """By the identity of the interned parts of a pod."""
         self._class_by_identity: dict[object, PodClass] = {}
-        """The same by the objects that pods consist of, which saves comparing them."""
+        """By the identity of a pod's own parts, so that equal parts are compared once."""
         self._interner = Interner()
         self._selected: dict[int, tuple[AnyGroup, ...]] = {}
-        """The groups that select a class, by its index."""
+        """By the index of a class, the groups that select its pods."""
         self._counting: dict[int, tuple[AnyGroup, ...]] = {}
         self.queue: list[tuple[Pod, PodClass]] = []
+        """The pods of the batch in order, with their classes."""
 
     def register(
         self,
@@ -151,7 +152,7 @@ class Planner:
         respects_preferences: bool,
         can_tolerate: bool,
     ) -> None:
-        """Tell pods that are alike from others; make every group that their steps count."""
+        """Sort pods into classes, and make the topology groups of their ladders."""
         enqueue = self.queue.append
         volumes = batch.volumes
         for pod in batch.pods:
@@ -170,10 +171,10 @@ class Planner:
                     respects_preferences=respects_preferences,
                     can_tolerate=can_tolerate,
                 )
-                self._ladders[ladder_key] = self._constrain(pod, ladder)
+                self._ladders[ladder_key] = self._make_groups(pod, ladder)
 
     def class_of(self, pod: Pod, facts: VolumeFacts | None) -> PodClass:
-        """Return the class of a pod: equal pods share it, whether they share objects or not."""
+        """Return the class of a pod; pods with equal parts share it."""
         asked: object = (id(pod.rules), id(pod.requests), id(pod.labels), pod.namespace, facts)
         found = self._class_by_identity.get(asked)
         if found is None:
@@ -187,7 +188,7 @@ class Planner:
         return found
 
     def classes(self) -> list[tuple[Pod, PodClass]]:
-        """Give each pod its class, in the order of the batch."""
+        """Give each class its steps; return the pods of the batch in order, with their classes."""
         selecting, plain = self._topology.selecting, self._plain
         has_groups = bool(self._topology.groups)
         required = set[int]().union(*(ladder.required for ladder in self._ladders.values()))
@@ -195,22 +196,23 @@ class Planner:
             pod = each.pod
             selected = selecting(pod.namespace, pod.labels) if has_groups else ()
             if selected or each.volumes is not NO_VOLUMES:
-                self._complete(each, selected, required)
+                self._set_steps(each, selected, required)
                 continue
             steps = plain.get(id(pod.rules))
             if steps is None:
                 if pod.rules.has_topology:
-                    self._complete(each, (), required)
+                    self._set_steps(each, (), required)
                     continue
                 steps = plain[id(pod.rules)] = self._steps_of(each, (), ())
-            each.climb(steps)
+            each.use_steps(steps)
         return self.queue
 
-    def compose(self, classes: Sequence[PodClass]) -> None:
+    def use_question_steps(self, classes: Sequence[PodClass]) -> None:
         """
-        Give some classes the steps they have in a question about their pods alone.
+        Give some classes the steps for a what-if question about their pods alone.
 
-        Rules of other classes do not count, unless pods on nodes go by them.
+        Groups that only the rules of other classes make do not count, except the anti-affinities
+        of pods on nodes.
         """
         ladders = [self._ladders[_ladder_key(each.pod)] for each in classes]
         owned: set[int] = set()
@@ -229,23 +231,23 @@ class Planner:
                 for group in selected
                 if id(group) in owned or (group.kind is Kind.INVERSE and not group.is_empty)
             )
-            self._complete(each, groups, required)
+            self._set_steps(each, groups, required)
 
     def keys_apart(self, pod_class: PodClass) -> list[str]:
-        """Return the labels in whose domains a class keeps away from others."""
+        """Return the topology keys of the required and preferred anti-affinities of a class."""
         rules = pod_class.pod.rules
         preferred = (each.term for each in rules.preferred_anti_affinity)
         return [term.topology_key for term in (*rules.anti_affinity, *preferred)]
 
     def counting(self, pod_class: PodClass) -> tuple[AnyGroup, ...]:
-        """Return the groups in which pods of a class count that are on nodes."""
+        """Return the groups that count a pod of a class while it runs on a node."""
         pod = pod_class.pod
         known = self._counting.get(pod_class.index)
         if known is None:
             selected = self._topology.selecting(pod.namespace, pod.labels)
             known = self._counting[pod_class.index] = (
                 *(group for group in selected if group.kind is not Kind.INVERSE),
-                *self._topology.keeping_away(pod),
+                *self._topology.inverse_groups(pod),
             )
         return known
 
@@ -254,9 +256,9 @@ class Planner:
         distinct = {id(each.pod.labels): each.pod.labels for each in self._classes.values()}
         return set().union(*[labels.items() for labels in distinct.values()])
 
-    def _constrain(self, pod: Pod, ladder: Ladder) -> "_Constrained":
-        """Make every group that the steps of a ladder count."""
-        topology, rules, made = self._topology, pod.rules, _Constrained(ladder)
+    def _make_groups(self, pod: Pod, ladder: Ladder) -> "_LadderGroups":
+        """Make the groups of all rules of a ladder."""
+        topology, rules, made = self._topology, pod.rules, _LadderGroups(ladder)
         if not rules.has_topology:
             return made
         self._effort.spend(len(ladder.spreads) + len(ladder.affinity) + len(ladder.anti_affinity))
@@ -274,7 +276,7 @@ class Planner:
         }
         return made
 
-    def _complete(
+    def _set_steps(
         self, each: PodClass, groups: tuple[AnyGroup, ...], required: Collection[int]
     ) -> None:
         pod = each.pod
@@ -282,7 +284,7 @@ class Planner:
         # Differs: a pod that other pods of the batch must be near to: Karpenter leaves its domain
         # open, does not count it, and places the others elsewhere; Karpy decides on one domain, so
         # that it counts.
-        settling = tuple(
+        pinned_keys = tuple(
             sorted(
                 {
                     group.key
@@ -292,11 +294,11 @@ class Planner:
             )
         )
         ladder_key = _ladder_key(pod)
-        key = (ladder_key, blocks, settling, each.volumes)
+        key = (ladder_key, blocks, pinned_keys, each.volumes)
         steps = self._steps.get(key)
         if steps is None:
-            steps = self._steps[key] = self._steps_of(each, blocks, settling)
-        each.climb(steps)
+            steps = self._steps[key] = self._steps_of(each, blocks, pinned_keys)
+        each.use_steps(steps)
         each.counted = tuple(group for group in groups if group.kind is not Kind.INVERSE)
         each.owned_inverse = ()
         if pod.rules.anti_affinity:
@@ -306,9 +308,9 @@ class Planner:
         each.is_counted = bool(each.counted or each.owned_inverse)
 
     def _steps_of(
-        self, each: PodClass, blocks: tuple[AnyGroup, ...], settling: tuple[str, ...]
+        self, each: PodClass, blocks: tuple[AnyGroup, ...], pinned_keys: tuple[str, ...]
     ) -> Steps:
-        """Return the steps of a class, none of which is made yet."""
+        """Return the steps of a class; only the first and the last are made yet."""
         pod, held = each.pod, self._ladders[_ladder_key(each.pod)]
 
         def mark(groups: Sequence[AnyGroup]) -> list[Marked]:
@@ -320,13 +322,13 @@ class Planner:
             Neighbours(
                 mark(held.spreads), mark(held.affinity), mark(held.anti_affinity), mark(blocks)
             ),
-            partial(self._maker.ground, each.volumes),
-            partial(self._maker.step, settling),
+            partial(self._maker.prepare, each.volumes),
+            partial(self._maker.step, pinned_keys),
         )
 
 
-class _Constrained:
-    """A ladder with the groups of all that it asks of other pods, in the ladder's order."""
+class _LadderGroups:
+    """A ladder with the topology groups of its rules, in the order of the ladder."""
 
     __slots__ = ("affinity", "anti_affinity", "ladder", "owned", "required", "spreads")
 
@@ -336,9 +338,9 @@ class _Constrained:
         self.affinity: Sequence[AnyGroup] = ()
         self.anti_affinity: Sequence[AnyGroup] = ()
         self.owned: set[int] = set()
-        """The groups that the rules make, by identity."""
+        """All groups of the rules, by identity."""
         self.required: set[int] = set()
-        """Those of them that pods must be near to, in domains of a label."""
+        """Groups of required pod affinities on other keys than the hostname, by identity."""
 
 
 def _ladder_key(pod: Pod) -> object:
@@ -348,7 +350,7 @@ def _ladder_key(pod: Pod) -> object:
 
 
 class Offer:
-    """What NodePools can make: types as masks, and a template for each pool that has any."""
+    """What NodePools can launch: types as masks, and a template for each pool with some type."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         settings, catalog = snapshot.settings, snapshot.catalog
@@ -381,7 +383,7 @@ class Offer:
             self.templates.append(made)
 
     def is_made_of(self, snapshot: Snapshot) -> bool:
-        """Say whether another snapshot has the same types, and equal pools and daemons."""
+        """Say whether a snapshot has the same catalog, and equal pools, daemons and settings."""
         (catalog, *rest), (other, *others) = self._made_of, _parts_of_offer(snapshot)
         return catalog is other and rest == others
 
@@ -400,8 +402,9 @@ class Problem:
     """
     A snapshot and the pods that may have to be placed, made ready for the packer.
 
-    Pods are sorted into classes, topology groups are made and counted, and what is left on each
-    node is known. Placing pods changes counts and room; the state that does so can undo it.
+    Pods are sorted into classes, topology groups are made and counted, and the free resources of
+    each node are known. A `State` changes counts and free resources as it places pods, and undoes
+    its changes.
     """
 
     def __init__(
@@ -413,7 +416,7 @@ class Problem:
         effort: Effort | None = None,
         offer: Offer | None = None,
     ) -> None:
-        """Take the batch to place, and pods on nodes that questions may move."""
+        """Take the batch to place, and the pods on nodes that what-if questions may move."""
         self.snapshot = snapshot
         self.batch = batch
         self.effort = effort or Effort()
@@ -423,7 +426,7 @@ class Problem:
         self.topology = Topology(
             self.offer.signatures, snapshot.namespaces, self.offer.domains, self.effort
         )
-        self.topology.know_nodes(self.existing)
+        self.topology.use_nodes(self.existing)
         self.planner = Planner(
             self.offer.signatures,
             self.topology,
@@ -433,11 +436,11 @@ class Problem:
         )
         self._movers = movers
         self._optional_keys: set[str] = set()
-        """Labels by which pods on nodes are kept apart; none of the batch is, and none must be."""
+        """Custom anti-affinity keys of pods on nodes only: watched if these pods are moved."""
         self.movable: dict[str, list[tuple[Pod, PodClass]]] = {}
-        """By node that stays, its pods that may be moved, with their classes; in turn."""
+        """By node, its pods that may be moved, with their classes, in the order of placing."""
         self.refused: dict[str, list[tuple[Pod, Reason, str]]] = {}
-        """By node, its pods that can be placed nowhere, with the reason."""
+        """By node, its pods that cannot be moved, with the reason and its detail."""
         self.queue: Sequence[tuple[Pod, PodClass]] = ()
         """The pods of the batch, with their classes."""
 
@@ -451,21 +454,22 @@ class Problem:
         has_waiting: bool = True,
     ) -> "Problem":
         """
-        Make a snapshot ready for questions about its nodes; it may end by OutOfTime.
+        Make a snapshot ready for what-if questions about its nodes; this may raise OutOfTime.
 
-        Without `has_waiting` pods that wait for a place take no part.
-
-        What can be launched is taken from the previous problem if its parts are the same objects.
+        Without `has_waiting` the pods of the batch are left out. The offer of the previous problem
+        is used again if the snapshot has the same catalog, pools, daemons and settings.
         """
         offer = None
         if previous is not None and previous.offer.is_made_of(snapshot):
             offer = previous.offer
-            offer.signatures.forget_wants()
-        judge = Judge(snapshot)
-        movable, refused = _movable(snapshot, judge)
-        movers = [(pod, judge.volumes.get(pod.uid)) for pods in movable.values() for pod in pods]
+            offer.signatures.forget_pod_requirements()
+        eligibility = Eligibility(snapshot)
+        movable, refused = _movable(snapshot, eligibility)
+        movers = [
+            (pod, eligibility.volumes.get(pod.uid)) for pods in movable.values() for pod in pods
+        ]
         batch = batch_of(snapshot)
-        # Those left out need no place: they come after all others when pods are placed.
+        # Costly pods are placed after all others, so that no other pod depends on them.
         waiting, _ = without_costly(batch.pods if has_waiting else ())
         if len(waiting) < len(batch.pods):
             batch = replace(batch, pods=tuple(waiting))
@@ -475,22 +479,22 @@ class Problem:
         problem.queue = problem.planner.queue
         class_of = problem.planner.class_of
         problem.movable = {
-            node: [(pod, class_of(pod, judge.volumes.get(pod.uid))) for pod in pods]
+            node: [(pod, class_of(pod, eligibility.volumes.get(pod.uid))) for pod in pods]
             for node, pods in movable.items()
         }
         return problem
 
     def without_waiting(self) -> "Problem":
-        """Return the same problem without pods that wait for a place."""
+        """Return the problem without pods of the batch."""
         return Problem.of(self.snapshot, self, self.effort, has_waiting=False)
 
     def pods_to_move(
         self, gone: frozenset[str], chosen: frozenset[str] | None
     ) -> tuple[list[tuple[Pod, PodClass]], list[str]]:
         """
-        Return the pods of some nodes that must move, and sentences on those that cannot.
+        Return the pods of some nodes that must move, and `pod: reason` for pods that cannot.
 
-        They are chosen by UID, by default all that can be read.
+        `chosen` are the UIDs of the pods to move; by default all pods that Karpy can read.
         """
         movers = [
             entry
@@ -512,11 +516,15 @@ class Problem:
         return movers, refused
 
     def keeps_labels(self, movers: Collection[PodClass]) -> bool:
-        """Say whether the labels by which pods are kept apart are those of a question's pods."""
+        """
+        Say whether the watched keys of the problem are also those of some movers alone.
+
+        If not, claims get other labels, and a problem of its own must answer the question.
+        """
         return not self._optional_keys.difference(*map(self.planner.keys_apart, movers))
 
     def prepare(self) -> None:
-        """Sort pods into classes, and count what is there; it may end by OutOfTime."""
+        """Sort pods into classes, and count the pods on nodes; this may raise OutOfTime."""
         snapshot = self.snapshot
         if self.existing.count:
             self.bound = self.existing.settle(snapshot.pods, snapshot.daemons)
@@ -544,7 +552,7 @@ class Problem:
         self.offer.signatures.watch(asked_for | self.topology.avoided.keys())
 
     def _count_terminating(self) -> None:
-        """Count pods that stay on a node being deleted until it is gone."""
+        """Count pods of deleting nodes that are not placed again."""
         deleting = {node.name: node for node in self.snapshot.nodes if node.is_deleting}
         if not deleting:
             return
@@ -553,11 +561,11 @@ class Problem:
             node = deleting.get(pod.node_name)
             if node is not None and pod.is_active and pod.uid not in placed_again:
                 labels = {**node.labels, HOSTNAME: node.hostname}
-                self.topology.count_leaving(pod, Site(from_labels(labels), node.taints), labels)
+                self.topology.count_terminating(pod, Site(from_labels(labels), node.taints), labels)
 
 
 def batch_of(snapshot: Snapshot, moved: Collection[str] = ()) -> Batch:
-    """Choose the pods that wait for a place, the cluster's default spreads given to them."""
+    """Return the pods to be placed, with the default spread constraints of the cluster."""
     batch = collect_batch(snapshot, moved)
     if snapshot.settings.default_spreads:
         batch = replace(batch, pods=tuple(with_default_spreads(batch.pods, snapshot)))
@@ -565,16 +573,16 @@ def batch_of(snapshot: Snapshot, moved: Collection[str] = ()) -> Batch:
 
 
 def _movable(
-    snapshot: Snapshot, judge: Judge
+    snapshot: Snapshot, eligibility: Eligibility
 ) -> tuple[dict[str, list[Pod]], dict[str, list[tuple[Pod, Reason, str]]]]:
-    """Return by node the pods that may be moved, in turn, and those that may not."""
+    """Return by node the pods that may be moved, in the order of placing, and the others."""
     is_deleting = {node.name: node.is_deleting for node in snapshot.nodes}
     refused: dict[str, list[tuple[Pod, Reason, str]]] = {}
     movable: list[Pod] = []
     for pod in snapshot.pods:
         if pod.node_name not in is_deleting or not pod.is_reschedulable:
             continue
-        why = (Reason.ON_ITS_WAY, pod.node_name) if pod.is_expected else judge.why_not(pod)
+        why = (Reason.ON_ITS_WAY, pod.node_name) if pod.is_expected else eligibility.why_not(pod)
         if why is None:
             if not is_deleting[pod.node_name]:
                 movable.append(pod)
@@ -586,7 +594,7 @@ def _movable(
     for pod in movable:
         by_node.setdefault(pod.node_name, []).append(pod)
     for node, pods in by_node.items():
-        by_node[node], costly = without_costly(sorted(pods, key=turn))
+        by_node[node], costly = without_costly(sorted(pods, key=placing_order))
         refused.setdefault(node, []).extend(
             (pod, Reason.TOO_COMPLEX, why_not_moved(pod)) for pod in costly
         )

@@ -1,4 +1,4 @@
-"""Why a pod fits nowhere: what excludes how many types, what decides, what nearly fits."""
+"""Says why a pod has no place: exclusions with counts of types, the decisive one, near misses."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -39,7 +39,7 @@ class TypeConstraint(NamedTuple):
     detail: str
     met: int
     is_joint: bool = False
-    """Whether it is made of several, so that the effect of lifting one of them is unknown."""
+    """Whether it combines several constraints, so that lifting one of them may not be enough."""
 
 
 class PoolConstraints:
@@ -54,7 +54,7 @@ class PoolConstraints:
         self._table = packer.signatures.table
 
     def excluding(self) -> list[TypeConstraint]:
-        """List what excludes at least one type, in the order a placement checks it."""
+        """List the constraints that exclude at least one type, in the order of placement."""
         everything = [
             *self._taints(),
             *self._requirements(),
@@ -73,20 +73,20 @@ class PoolConstraints:
 
     def _taints(self) -> Iterator[TypeConstraint]:
         for taint in self._template.taints:
-            if first_untolerated((taint,), self._step.footing.tolerations) is not None:
+            if first_untolerated((taint,), self._step.node_rules.tolerations) is not None:
                 yield TypeConstraint(Constraint.TAINT, str(taint), 0)
 
     def _requirements(self) -> Iterator[TypeConstraint]:
-        if not self._step.footing.is_possible:
-            detail = ", ".join(str(each) for _, each in sorted(self._step.footing.full.items()))
+        if not self._step.node_rules.is_possible:
+            detail = ", ".join(str(each) for _, each in sorted(self._step.node_rules.full.items()))
             yield TypeConstraint(
                 Constraint.REQUIREMENT, f"what it asks for contradicts itself: {detail}", 0
             )
             return
         have = self._signatures.requirements[self._template.signature]
-        if why := why_too_long(have, merge(have, self._step.footing.full)):
+        if why := why_too_long(have, merge(have, self._step.node_rules.full)):
             yield TypeConstraint(Constraint.REQUIREMENT, why, 0)
-        for key, wanted in sorted(self._step.footing.full.items()):
+        for key, wanted in sorted(self._step.node_rules.full.items()):
             present = have.get(key)
             if present is None and key not in self._table.well_known and not wanted.is_negative:
                 yield TypeConstraint(Constraint.UNDEFINED_LABEL, str(wanted), 0)
@@ -103,7 +103,7 @@ class PoolConstraints:
         have = self._signatures.requirements[self._template.signature]
         sold_by = {key for market in self._table.markets for key in market.requirements}
         sold_by.add(self._packer.reservation_label)
-        asked = {key: each for key, each in self._step.footing.full.items() if key in sold_by}
+        asked = {key: each for key, each in self._step.node_rules.full.items() if key in sold_by}
         if not asked or contradicts(have, asked):
             return
         met = 0
@@ -142,8 +142,8 @@ class PoolConstraints:
         if volumes.alternatives != ((),):
             mask = 0
             for alternative in volumes.alternatives:
-                want = self._signatures.want(collect(alternative))
-                signature = self._signatures.join(self._template.signature, want)
+                required = self._signatures.pod_requirements(collect(alternative))
+                signature = self._signatures.join(self._template.signature, required)
                 if signature != NEVER:
                     mask |= self._signatures.masks[signature]
             places = " or ".join(_text(alternative) for alternative in volumes.alternatives)
@@ -158,7 +158,7 @@ class PoolConstraints:
             domains, _ = rule.open_domains()
             met = 0
             possible = self._possible(rule)
-            if not possible and rule.is_free_in_no_domain(self._template.signature):
+            if not possible and rule.allows_no_domain(self._template.signature):
                 continue
             open_here = domains & possible
             for bit in members(open_here):
@@ -194,9 +194,10 @@ class PoolConstraints:
                 )
 
     def _possible(self, rule: KeyRule) -> int:
-        """Return the domains of a key that a new claim with the pod might be in."""
+        """Return the domains of a key that are possible for a new claim with the pod."""
         joined = [
-            self._signatures.join(self._template.signature, want) for want in self._step.wants
+            self._signatures.join(self._template.signature, required)
+            for required in self._step.alternatives
         ]
         sound = [signature for signature in joined if signature != NEVER]
         possible = 0
@@ -205,7 +206,7 @@ class PoolConstraints:
         return possible
 
     def _joint(self) -> TypeConstraint:
-        """Name what only shows once some type has met all else on its own."""
+        """Return the constraint that excludes types which meet every other constraint alone."""
         ask = self._packer.asks.of(self._class, self._step)
         options = self._packer.asks.fresh(ask, self._template)
         for signature, types in options:
@@ -221,14 +222,14 @@ class PoolConstraints:
 
 
 def describe(group: Group) -> str:
-    """Name a topology group the way its owner wrote it."""
+    """Describe a topology group in the words of its rule."""
     selector = group.selector
     chosen = ", ".join(str(each) for each in selector.expressions) if selector else "no pod"
     return f"{group.kind.value} on {group.key} of pods with {chosen or 'any label'}"
 
 
 def tightest(rule: KeyRule) -> Group | None:
-    """Return the group of a key that leaves the fewest domains."""
+    """Return the group on a key that leaves the fewest domains."""
     best: tuple[int, Group] | None = None
     for spread, is_selected in rule.spreads:
         left = spread.within_skew(rule.pod_mask, is_selected).bit_count()
@@ -252,7 +253,7 @@ _WORK_OF_A_POOL = 64
 
 
 class Refuser:
-    """Explains the pods a packer could not place."""
+    """Explains why a packer could not place pods."""
 
     def __init__(
         self,
@@ -267,7 +268,7 @@ class Refuser:
         self._notices = notices
 
     def refuse(self, left: Sequence[tuple[Pod, PodClass]], waiting: set[str]) -> list[Refusal]:
-        """Return one refusal for each class of pods left over."""
+        """Return one refusal for each class of the pods left over."""
         grouped: dict[tuple[int, bool], tuple[PodClass, list[str]]] = {}
         for pod, pod_class in left:
             key = (id(pod_class), bool(waiting) and pod.uid in waiting)
@@ -277,7 +278,7 @@ class Refuser:
             known[1].append(f"{pod.namespace}/{pod.name}")
         refusals = []
         trees: dict[tuple[object, ...], Refusal] = {}
-        # In the order of the batch, whichever of them were looked at last.
+        # The order of the batch, not that of the last tries.
         in_order = sorted(grouped.items(), key=lambda each: each[1][0].index)
         for (_, waits), (pod_class, pods) in in_order:
             if waits:
@@ -291,7 +292,7 @@ class Refuser:
         return refusals
 
     def _tree_in_time(self, pod_class: PodClass) -> Refusal:
-        """Return the whole tree, or the reason alone if time is up."""
+        """Return the refusal with all pools and nodes, or with the reason alone if time is up."""
         try:
             self._packer.effort.spend(_WORK_OF_A_POOL * len(self._templates))
         except OutOfTime:
@@ -299,11 +300,11 @@ class Refuser:
         return self._tree(pod_class)
 
     def _tree(self, pod_class: PodClass) -> Refusal:
-        pools = [self._judge(pod_class, template) for template in self._templates]
+        pools = [self._pool_refusal(pod_class, template) for template in self._templates]
         pools += [PoolRefusal(each.pool, each.why, False, each.why.count) for each in self._notices]
         return Refusal(self._reason, (), "", tuple(pools), tuple(self._nodes(pod_class)))
 
-    def _judge(self, pod_class: PodClass, template: Template) -> PoolRefusal:
+    def _pool_refusal(self, pod_class: PodClass, template: Template) -> PoolRefusal:
         step = pod_class.steps.last
         constraints = PoolConstraints(self._packer, pod_class, step, template).excluding()
         exclusions = tuple(self._exclusion(each, template) for each in constraints)
@@ -318,7 +319,7 @@ class Refuser:
         )
 
     def _is_enough(self, lifted: TypeConstraint, left: int, template: Template) -> bool:
-        """Say whether the types that all constraints but one leave would do without it."""
+        """Say whether lifting one constraint is enough: the types left reach minValues."""
         if not left or lifted.is_joint:
             return False
         if lifted.constraint is Constraint.MIN_VALUES:
@@ -338,7 +339,7 @@ class Refuser:
     def _nearest(
         self, constraints: Sequence[TypeConstraint], template: Template
     ) -> NearMiss | None:
-        """Find the type that fails the fewest constraints, then the one that comes closest."""
+        """Return the type that fails the fewest constraints, the largest if there are several."""
         missed = _fewest_failed(constraints, template.mask)
         table = self._packer.signatures.table
         best: tuple[int, str, tuple[str, ...]] | None = None
@@ -351,7 +352,7 @@ class Refuser:
         return NearMiss(best[1], best[2]) if best else None
 
     def _nodes(self, pod_class: PodClass) -> list[Exclusion]:
-        """Count existing nodes by the first reason they said no for."""
+        """Count existing nodes by the first constraint that excludes them."""
         existing = self._packer.planned.existing
         if not existing.count:
             return []
@@ -359,7 +360,10 @@ class Refuser:
         label_fits = self._packer.signatures.label_fits
         matching = 0
         for label_set in existing.label_sets:
-            if any(label_fits(label_set.labels, label_set.index, want) for want in step.wants):
+            if any(
+                label_fits(label_set.labels, label_set.index, required)
+                for required in step.alternatives
+            ):
                 matching |= label_set.nodes
         roomy = existing.open
         for name, amount in pod_class.requests.items():
@@ -398,9 +402,10 @@ def _stagewise(nodes: int, stages: Sequence[tuple[Constraint, int]]) -> list[Exc
 
 
 def _decisive(constraints: Sequence[TypeConstraint], types: int) -> tuple[int, int]:
-    """Return which constraint to lift, and the types that are left once it is, if any."""
+    """Return the index of the constraint whose lifting leaves the most types, and these types."""
     best, best_left, best_mask = -1, 0, 0
-    # What all after each one let through; with what all before it do, that is all but this one.
+    # For each constraint, the types that meet all constraints after it. With the types that meet
+    # all constraints before it, these are the types that meet all others.
     after = [types]
     for each in reversed(constraints):
         after.append(after[-1] & each.met)
@@ -421,7 +426,7 @@ def _decisive(constraints: Sequence[TypeConstraint], types: int) -> tuple[int, i
 
 def _fewest_failed(constraints: Sequence[TypeConstraint], types: int) -> int:
     """Return the types that fail the smallest number of constraints."""
-    # How many each type fails, in binary: the types whose number has a digit, digit by digit.
+    # The number of failed constraints of every type, in binary: per digit, a mask of types.
     digits: list[int] = []
     for each in constraints:
         carry, place = types & ~each.met, 0

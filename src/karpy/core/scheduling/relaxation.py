@@ -1,4 +1,4 @@
-"""Preferences, dropped one by one until the pod fits: the ladder of a pod's rules."""
+"""The ladder of a pod's rules: its preferences are dropped one by one until the pod fits."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,34 +15,36 @@ from karpy.model.pods import PodRules
 from karpy.model.requirements import Requirement, collect
 
 
-class Footing(Struct, frozen=True):
-    """What rungs in a row ask of a node: preferences still held count as required."""
+class NodeRules(Struct, frozen=True):
+    """What rungs in a row require of a node; preferences not dropped yet count as required."""
 
     strict: dict[str, Requirement]
-    """Node selector and the first required term left; decides topology."""
+    """Node selector and first required term left; the domains of topology keys follow from it."""
     full: dict[str, Requirement]
-    """Also the heaviest preferred node term left; decides compatibility."""
+    """Also the heaviest preferred node term left; whether a node is compatible follows from it."""
     is_possible: bool
-    """Whether the requirements do not contradict each other."""
+    """Whether some node can meet all the requirements: none contradicts another."""
     tolerations: tuple[Toleration, ...]
 
 
 class Rung(Struct, frozen=True):
-    """What is asked for at one step: of a node, and of other pods by what the ladder holds."""
+    """One step of a ladder: rules for the node, and how many terms on other pods are dropped."""
 
-    footing: Footing
+    node_rules: NodeRules
     affinity: int
-    """How many terms of the ladder's affinity are dropped, and of the others below."""
+    """How many terms of `Ladder.affinity` are dropped, counted from the first."""
     anti_affinity: int
+    """How many terms of `Ladder.anti_affinity` are dropped."""
     spreads: int
+    """How many constraints of `Ladder.spreads` are dropped."""
 
 
 class Ladder:
     """
-    The steps from everything preferred down to what is required.
+    The rungs from all preferences down to none, in the order in which a pod tries them.
 
-    What is asked of other pods is listed once, first what is dropped first; a rung only says how
-    many are gone.
+    Affinity, anti-affinity and spreads are listed once, in the order in which they are dropped; a
+    rung says how many are dropped.
     """
 
     def __init__(self, rules: PodRules, *, respects_preferences: bool, can_tolerate: bool) -> None:
@@ -67,8 +69,8 @@ class Ladder:
         self._rules = rules
         self._preferences = preferences
         self._tolerant = (*rules.tolerations, TOLERATE_PREFERENCES)
-        self._known: tuple[object, Footing] | None = None
-        """What was asked for last: rungs in a row share it."""
+        self._known: tuple[object, NodeRules] | None = None
+        """The node rules of the last rung asked for; rungs in a row share them."""
 
     def __len__(self) -> int:
         return self._length
@@ -84,11 +86,11 @@ class Ladder:
             term = index - self._last - 1
         asked = (term, preference, tolerates)
         if self._known is None or self._known[0] != asked:
-            self._known = asked, self._footing(term, preference, tolerates=bool(tolerates))
+            self._known = asked, self._node_rules(term, preference, tolerates=bool(tolerates))
         return Rung(self._known[1], affinity, anti_affinity, spreads)
 
     def last_alike(self, index: int) -> int:
-        """Return the last rung from one on that asks the same of a node."""
+        """Return the last of the rungs in a row, from one on, that have equal node rules."""
         terms, near, away, preferences, soft, _ = self._drops
         middle = terms + near + away
         if terms <= index <= middle and preferences:
@@ -96,7 +98,7 @@ class Ladder:
         lower = middle + preferences
         return lower + soft if (lower if preferences else terms) <= index <= lower + soft else index
 
-    def _footing(self, term: int, preference: int, *, tolerates: bool) -> Footing:
+    def _node_rules(self, term: int, preference: int, *, tolerates: bool) -> NodeRules:
         selector, terms = self._rules.node_selector, self._rules.required_node_terms
         first = terms[term].expressions if terms else ()
         preferred = (
@@ -107,7 +109,7 @@ class Ladder:
         parts = (*selector, *first, *preferred)
         strict = collect((*selector, *first))
         full = collect(parts) if preferred else strict
-        return Footing(
+        return NodeRules(
             strict=strict,
             full=full,
             # Differs: a required node affinity term without expressions: Karpenter lets it match
@@ -121,7 +123,11 @@ class Ladder:
 def _in_order_of_dropping(
     spreads: Sequence[SpreadConstraint],
 ) -> tuple[list[SpreadConstraint], list[SpreadConstraint]]:
-    """Sort out the soft ones, each of which gives its place to the last one; the rest stays."""
+    """
+    Return soft and hard spreads, the soft ones in the order in which they are dropped.
+
+    As in Karpenter, the last spread takes the place of a dropped one.
+    """
     left, dropped, place = list(spreads), [], 0
     while place < len(left):
         if not left[place].is_soft:
@@ -135,7 +141,7 @@ def _in_order_of_dropping(
 
 
 def _contradicts_itself(merged: Mapping[str, Requirement], parts: Sequence[Requirement]) -> bool:
-    """Say whether no value is left of a key though some part of it asks for one."""
+    """Say whether the parts leave no value of a key, although one of them requires a value."""
     # Differs: requirements that contradict each other, such as `In [a]` and `In [b]`: Karpenter
     # takes the empty result for DoesNotExist and places the pod on nodes without the label; Karpy
     # places it nowhere.
@@ -146,7 +152,7 @@ def _contradicts_itself(merged: Mapping[str, Requirement], parts: Sequence[Requi
 def alternatives_of(
     selector: Sequence[Requirement], terms: Sequence[NodeTerm]
 ) -> list[dict[str, Requirement]]:
-    """Join a node selector with each required term; those that match no node are left out."""
+    """Join a node selector with each required term; leave out joins that match no node."""
     said = [term.expressions for term in terms if not term.is_blank] if terms else [()]
     parts = [(*selector, *expressions) for expressions in said]
     return [each for part in parts if not _contradicts_itself(each := collect(part), part)]

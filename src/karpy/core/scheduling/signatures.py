@@ -1,8 +1,9 @@
 """
 Requirement sets as numbers, so that the algebra runs once per distinct pair.
 
-A signature is what a claim (or a template) requires of its node, the hostname apart. A want is what
-a pod requires. Joining the two is remembered with the want.
+A signature is the number of a requirement set of a claim (or a template), without the hostname.
+`PodRequirements` holds a requirement set of pods. Joining them gives the signature of a claim with
+such a pod; `PodRequirements` remembers each join.
 """
 
 from collections.abc import Mapping
@@ -23,23 +24,24 @@ from karpy.model.requirements import (
 
 NEVER: Final = -1
 NOT_SOLD: Final = PRICE_MAX + 1
-"""More than anything costs."""
+"""The price of a type without an offering: higher than every real price."""
 _KEYS_MAX: Final = 90
-"""A NodeClaim has at most 100 requirements; topology adds some."""
-_SHUNNED_MAX: Final = 1000
+"""The most labels a claim has requirements on; a NodeClaim takes 100, and topology adds some."""
+_EXCLUDED_MAX: Final = 1000
+"""The most label values that the requirements of a claim exclude."""
 
 
-class Want:
-    """Requirements of pods, with the outcome of every join tried so far."""
+class PodRequirements:
+    """A requirement set of pods, with the outcome of every join tried so far."""
 
     __slots__ = (
         "claims",
         "epoch",
         "has_hostname",
         "index",
-        "is_patient",
         "joined",
         "label_fits",
+        "may_join_later",
         "names_hosts",
         "requirements",
         "seen",
@@ -51,45 +53,47 @@ class Want:
         hostname = requirements.get(HOSTNAME)
         self.has_hostname = hostname is not None
         self.names_hosts = hostname is not None and not hostname.complement
-        """Whether only nodes of certain names will do; a claim has none yet."""
+        """Whether the pods require certain hostnames; no claim has one of these."""
         self.joined: dict[int, int] = {}
-        """Signature of a claim after taking such a pod, by signature before, or NEVER."""
+        """By the signature of a claim, its signature with such a pod, or NEVER."""
         self.label_fits: dict[int, bool] = {}
-        """Whether existing nodes match, by their label set."""
+        """By the index of a label set, whether existing nodes with these labels match."""
         self.claims = 0
-        """Claims that could take such a pod when they were made, as bits."""
+        """Claims whose first signature could be joined, as bits."""
         self.epoch = 0
+        """The epoch of the planned nodes in which `claims` and `seen` are valid."""
         self.seen = 0
-        """How many nodes `claims` has taken into account."""
-        self.is_patient = False
+        """Nodes with a smaller number are considered in `claims`."""
+        self.may_join_later = False
         """
-        Whether a claim that cannot take such a pod now may do so later: it lacks a label that the
-        pod needs, and gets it by taking a pod that only shuns some of its values.
+        Whether a claim that cannot be joined now may be joined later: a template lacks a label that
+        the pods require, and a claim gets the label from a pod that excludes some of its values.
         """
 
 
 class Signatures:
-    """The requirement sets met so far, and what follows from each."""
+    """The requirement sets of claims met so far, and what follows from each."""
 
     def __init__(self, table: TypeTable) -> None:
         self.table = table
         self.requirements: list[Requirements] = []
         self.masks: list[int] = []
-        """Types that meet the requirements and are sold in a market they allow."""
+        """By signature: types that meet the requirements and are sold in a market they allow."""
         self.markets: list[tuple[Market, ...]] = []
+        """By signature: markets that the requirements allow."""
         self.varieties: list[tuple[Requirement, ...]] = []
-        """Requirements with minValues."""
+        """By signature: requirements with minValues."""
         self.watched: frozenset[str] = frozenset()
-        """Labels that daemons ask for, or that pods are kept apart by."""
+        """Labels that DaemonSets require, and keys of pod anti-affinities."""
         self._ids: dict[frozenset[Requirement], int] = {}
-        self._wants: dict[frozenset[Requirement], Want] = {}
+        self._pod_requirements: dict[frozenset[Requirement], PodRequirements] = {}
         self._key_users: dict[str, _KeyUsers] = {}
         self._cheaper: dict[tuple[int, int], int] = {}
         self._prices: dict[tuple[int, int], int] = {}
-        self._bestowed: dict[tuple[int, int], bool] = {}
+        self._adds_watched: dict[tuple[int, int], bool] = {}
 
     def intern(self, requirements: Requirements) -> int:
-        """Return the number of a requirement set."""
+        """Return the signature of a requirement set."""
         key = frozenset(requirements.values())
         known = self._ids.get(key)
         if known is not None:
@@ -112,37 +116,39 @@ class Signatures:
         return signature
 
     def watch(self, keys: frozenset[str]) -> None:
-        """Take the labels that daemons ask for, or that pods are kept apart by."""
+        """Set the watched labels: what DaemonSets require, and keys of pod anti-affinities."""
         if keys != self.watched:
             self.watched = keys
-            self._bestowed.clear()
+            self._adds_watched.clear()
 
-    def forget_wants(self) -> None:
-        """Forget what pods require: other pods and nodes come."""
-        self._wants.clear()
+    def forget_pod_requirements(self) -> None:
+        """Forget requirement sets of pods, because those of another snapshot follow."""
+        self._pod_requirements.clear()
 
-    def want(self, requirements: Requirements) -> Want:
-        """Return the one object for what pods require."""
+    def pod_requirements(self, requirements: Requirements) -> PodRequirements:
+        """Return the one object for a requirement set of pods."""
         key = frozenset(requirements.values())
-        known = self._wants.get(key)
+        known = self._pod_requirements.get(key)
         if known is None:
-            known = self._wants[key] = Want(len(self._wants), requirements)
+            known = self._pod_requirements[key] = PodRequirements(
+                len(self._pod_requirements), requirements
+            )
         return known
 
-    def join(self, signature: int, want: Want) -> int:
-        """Return the signature of a claim that takes such a pod, or NEVER."""
-        result = want.joined.get(signature)
+    def join(self, signature: int, required: PodRequirements) -> int:
+        """Return the signature of a claim with such a pod, or NEVER."""
+        result = required.joined.get(signature)
         if result is None:
-            result = want.joined[signature] = self._join(signature, want)
+            result = required.joined[signature] = self._join(signature, required)
         return result
 
-    def _join(self, signature: int, want: Want) -> int:
-        if not want.requirements:
+    def _join(self, signature: int, required: PodRequirements) -> int:
+        if not required.requirements:
             return signature
-        if want.names_hosts:
+        if required.names_hosts:
             return NEVER
-        wanted = want.requirements
-        if want.has_hostname:
+        wanted = required.requirements
+        if required.has_hostname:
             wanted = {key: each for key, each in wanted.items() if key != HOSTNAME}
         have = self.requirements[signature]
         if why_incompatible(have, wanted, self.table.well_known) is not None:
@@ -160,14 +166,14 @@ class Signatures:
     def _may_gain(self, key: str) -> bool:
         return key not in self.watched or key in self.table.well_known or self.table.defines(key)
 
-    def bestows(self, before: int, after: int) -> bool:
-        """Say whether a claim would get a label only now that a group watches it."""
+    def adds_watched_label(self, before: int, after: int) -> bool:
+        """Say whether a claim with another signature gets a watched label that it has not yet."""
         if before == after or not self.watched:
             return False
-        known = self._bestowed.get((before, after))
+        known = self._adds_watched.get((before, after))
         if known is None:
             have, then = self.requirements[before], self.requirements[after]
-            known = self._bestowed[before, after] = any(
+            known = self._adds_watched[before, after] = any(
                 _is_written(then.get(key))
                 and not _is_written(have.get(key))
                 and not self._may_gain(key)
@@ -175,12 +181,12 @@ class Signatures:
             )
         return known
 
-    def joinable(self, want: Want) -> int:
-        """Return all signatures that might take such a pod, as bits: never too few of them."""
+    def joinable(self, required: PodRequirements) -> int:
+        """Return all signatures that can be joined, as bits, and perhaps some that cannot."""
         every = (1 << len(self.requirements)) - 1
-        if want.names_hosts:
+        if required.names_hosts:
             return 0
-        for key, wanted in want.requirements.items():
+        for key, wanted in required.requirements.items():
             if key == HOSTNAME:
                 continue
             users = self._users_of(key)
@@ -196,7 +202,7 @@ class Signatures:
         return every
 
     def narrow(self, signature: int, key: str, names: tuple[str, ...], domains: int) -> int:
-        """Return the signature that allows only some domains (bits over names) of a key."""
+        """Return the signature that also allows only some domains (bits over names) of a key."""
         only = Requirement(
             key, frozenset(name for bit, name in enumerate(names) if domains >> bit & 1)
         )
@@ -205,7 +211,7 @@ class Signatures:
         return self.intern({**have, key: only if present is None else present & only})
 
     def lowest_price(self, signature: int, types: int) -> int:
-        """Return what the cheapest of some types costs; reservations, which run out, apart."""
+        """Return what the cheapest of some types costs, offerings of reservations not counted."""
         types &= self.masks[signature]
         lowest = self._prices.get((signature, types))
         if lowest is None:
@@ -218,7 +224,7 @@ class Signatures:
         return lowest
 
     def cheaper_than(self, price: int, signature: int) -> int:
-        """Return the types that some offering within a signature sells for less than a price."""
+        """Return the types with an offering in an allowed market for less than a price."""
         known = self._cheaper.get((price, signature))
         if known is None:
             known = 0
@@ -229,9 +235,9 @@ class Signatures:
 
     def cheaper_at_worst(self, price: int, signature: int, types: int) -> int:
         """
-        Return those of some types that cost less than a price wherever they are launched.
+        Return the types, out of some, that cost less than a price wherever they are launched.
 
-        A type is launched with the first capacity type that it has: reserved, spot, on-demand.
+        A type is launched with the first capacity type it is sold as: reserved, spot, on-demand.
         """
         result = 0
         for capacity_type in LAUNCH_ORDER:
@@ -244,13 +250,15 @@ class Signatures:
             types &= ~sold
         return result
 
-    def label_fits(self, labels: Mapping[str, str], label_set: int, want: Want) -> bool:
-        """Say whether an existing node's labels meet a want; absent keys only by negation."""
-        if want.has_hostname:
-            return _labels_meet(labels, want.requirements)
-        result = want.label_fits.get(label_set)
+    def label_fits(
+        self, labels: Mapping[str, str], label_set: int, required: PodRequirements
+    ) -> bool:
+        """Say whether a node's labels meet requirements; an absent one meets only negative ones."""
+        if required.has_hostname:
+            return _labels_meet(labels, required.requirements)
+        result = required.label_fits.get(label_set)
         if result is None:
-            result = want.label_fits[label_set] = _labels_meet(labels, want.requirements)
+            result = required.label_fits[label_set] = _labels_meet(labels, required.requirements)
         return result
 
     def _users_of(self, key: str) -> "_KeyUsers":
@@ -261,7 +269,7 @@ class Signatures:
 
 
 class _KeyUsers:
-    """Which signatures define a key, and with which values."""
+    """Which signatures (as bits) have a requirement on a key, and which values they allow."""
 
     __slots__ = ("all", "by_value", "open")
 
@@ -281,23 +289,23 @@ class _KeyUsers:
 
 
 def why_too_long(have: Requirements, both: Requirements) -> str:
-    """Say of what a claim would get more than a NodeClaim may hold; empty if of nothing."""
-    # An API server refuses a NodeClaim that is too long, with all the pods that were to go there.
+    """Say by which requirements a claim gets too long for a NodeClaim; empty if it does not."""
+    # The API server refuses a NodeClaim that is too long, and then none of its pods get a node.
     for what, measure, most in (
         ("requirements on {} labels", len, _KEYS_MAX),
-        ("{} excluded label values", _count_shunned, _SHUNNED_MAX),
+        ("{} excluded label values", _count_excluded, _EXCLUDED_MAX),
     ):
         if measure(both) > most and measure(both) > measure(have):
             return f"{what.format(measure(both))}, a NodeClaim takes {most}"
     return ""
 
 
-def _count_shunned(requirements: Requirements) -> int:
+def _count_excluded(requirements: Requirements) -> int:
     return sum(len(each.values) for each in requirements.values() if each.complement)
 
 
 def _is_written(requirement: Requirement | None) -> bool:
-    """Say whether a node will carry a label; one that is only shunned is not written at all."""
+    """Say whether a node gets a label; a requirement that only excludes values writes none."""
     return requirement is not None and not requirement.is_negative
 
 
@@ -318,7 +326,7 @@ def contradicts(left: Requirements, right: Requirements) -> bool:
 
 
 def reached(signatures: Signatures, signature: int, mask: int) -> dict[str, int]:
-    """Return, for each minValues that is not met, how many values there are."""
+    """Return, for each key whose minValues some types do not reach, how many values they have."""
     lacking: dict[str, int] = {}
     for requirement in signatures.varieties[signature]:
         assert requirement.min_values is not None
@@ -334,7 +342,7 @@ def reached(signatures: Signatures, signature: int, mask: int) -> dict[str, int]
 
 
 def relax(signatures: Signatures, signature: int, lacking: dict[str, int]) -> int:
-    """Return the signature that asks for no more variety than there is."""
+    """Return the signature with the minValues of some keys lowered to given counts."""
     requirements = dict(signatures.requirements[signature])
     for key, count in lacking.items():
         requirements[key] = replace(requirements[key], min_values=count)

@@ -1,4 +1,4 @@
-"""The scratch state of one decision or question: what pods have been put where so far."""
+"""The scratch state of one decision or what-if question: which pods are placed where so far."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ class State:
     """The nodes, limits and reservations of a problem while pods are placed."""
 
     def __init__(self, problem: Problem, mode: ReservedMode, pods: int) -> None:
-        """Take a prepared problem, and how many pods may be placed at once."""
+        """Take a prepared problem, and the most pods that are placed before an `undo`."""
         snapshot, offer = problem.snapshot, problem.offer
         settings = snapshot.settings
         self.problem = problem
@@ -39,14 +39,19 @@ class State:
         self.packer.fitter.relaxes_variety = relaxes_variety
         self.launcher = Launcher(planned, offer.signatures, offer.catalog.reservation_label)
 
-    def leave_out(
+    def remove_nodes(
         self,
         nodes: Sequence[int],
         movers: Sequence[tuple[Pod, PodClass]],
         spreads: Mapping[DomainGroup, tuple[int, int]],
         mode: ReservedMode,
     ) -> None:
-        """Take away existing nodes, and pods on them that are counted no more; until `undo`."""
+        """
+        Take existing nodes away, and the pods to be moved out of all counts; `undo` reverts it.
+
+        `spreads` are the domains of spreads that change without the nodes: `known`, and
+        `by_other_terms`.
+        """
         problem, planned, log = self.problem, self.planned, self.planned.undo_log
         number = problem.existing.number
         for node in nodes:
@@ -55,14 +60,14 @@ class State:
         self.reservations.reset(mode)
         for spread, (known, there) in spreads.items():
             log.append((setattr, spread, "known", spread.known))
-            log.append((setattr, spread, "there", spread.there))
-            spread.known, spread.there = known, there
+            log.append((setattr, spread, "by_other_terms", spread.by_other_terms))
+            spread.known, spread.by_other_terms = known, there
         for pod, pod_class in movers:
             node = number.get(pod.node_name, -1)
             if node >= 0:
-                log.extend(problem.topology.forget(pod, node, problem.planner.counting(pod_class)))
+                log.extend(problem.topology.uncount(pod, node, problem.planner.counting(pod_class)))
 
     def undo(self) -> None:
-        """Put back what was taken away, and take back what was placed."""
+        """Put removed nodes and counts back, and take placed pods back."""
         self.planned.undo()
         self.planned.open_nodes = self.planned.existing_mask

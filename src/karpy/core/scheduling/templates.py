@@ -1,4 +1,4 @@
-"""NodePools as templates: what a fresh node of each would be, and what daemons take of it."""
+"""Templates of NodePools: what a new node of each may be, and what daemons take of it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,7 +22,7 @@ from karpy.model.settings import MinValuesPolicy
 from karpy.model.verdicts import Constraint, Exclusion, PoolNotice
 
 SIMULATED = frozenset({REGISTERED, INITIALIZED})
-"""Labels a template has only so that daemons that select them are counted."""
+"""Labels that a template has only so that DaemonSets which select them are counted."""
 
 
 class DaemonGroup:
@@ -37,7 +37,7 @@ class DaemonGroup:
 
 
 class _Rooms(dict[str, Thresholds]):
-    """What each type has left once its daemons run, by resource, worked out when asked for."""
+    """What each type leaves for pods beside its daemons, by resource; computed on first use."""
 
     __slots__ = ("_allocatable", "groups")
 
@@ -57,7 +57,7 @@ class _Rooms(dict[str, Thresholds]):
 
 
 class Template:
-    """A NodePool ready to make nodes."""
+    """A NodePool made ready for new claims."""
 
     def __init__(
         self, pool: NodePool, signature: int, mask: int, allocatable: Sequence[Resources]
@@ -67,8 +67,9 @@ class Template:
         self.name = pool.name
         self.taints = pool.taints
         self.signature = signature
+        """The signature of the requirements of the pool."""
         self.mask = mask
-        """Types that suit the pool itself."""
+        """Types that meet the requirements of the pool."""
         self.is_relaxed = False
         """Whether the pool's own minValues had to be lowered."""
         self.rooms = _Rooms(allocatable)
@@ -76,11 +77,11 @@ class Template:
         self.groups = self.rooms.groups
         self.has_daemons = False
         self.roomy = mask
-        """Types whose daemons leave anything at all."""
+        """Types that have room for all their daemons."""
         self.node_labels: dict[str, str] = {}
 
     def least_overhead(self, mask: int) -> Resources:
-        """Return what daemons take at least on the types of a mask."""
+        """Return the least that daemons take on any type of a mask."""
         if not self.has_daemons:
             return {}
         overheads = [group.overhead for group in self.groups if group.mask & mask]
@@ -90,7 +91,7 @@ class Template:
         return {name: min(each[name] for each in overheads) for name in sorted(shared)}
 
     def without_port_clash(self, ports: Sequence[HostPort]) -> int:
-        """Return the types whose daemons leave these host ports alone."""
+        """Return the types whose daemons use none of these host ports."""
         mask = 0
         for group in self.groups:
             if not any(port.clashes_with(taken) for port in ports for taken in group.ports):
@@ -99,7 +100,7 @@ class Template:
 
 
 def template_requirements(pool: NodePool) -> dict[str, Requirement]:
-    """Return what a pool asks of its nodes, and what it writes on them."""
+    """Return the requirements and labels of a pool as requirements on its nodes."""
     parts = [*pool.requirements]
     parts += [one_of(key, value) for key, value in pool.labels.items()]
     parts.append(one_of(NODE_POOL, pool.name))
@@ -111,7 +112,7 @@ def template_requirements(pool: NodePool) -> dict[str, Requirement]:
 
 
 def usable_pools(pools: Sequence[NodePool]) -> tuple[list[NodePool], list[PoolNotice]]:
-    """Sort pools into those that make nodes on demand, first choice first, and the others."""
+    """Return pools that launch nodes for pods, first choice first, and notices of the others."""
     usable: list[NodePool] = []
     notices: list[PoolNotice] = []
     for pool in sorted(
@@ -134,7 +135,7 @@ def _why_unusable(pool: NodePool) -> Constraint | None:
 
 
 def _detail_of(why: Constraint, pool: NodePool) -> str:
-    """Say what keeps a NodePool from being ready, as far as its conditions tell; else name it."""
+    """Return the message of the condition by which a NodePool is not ready; else its name."""
     if why is not Constraint.POOL_NOT_READY:
         return pool.name
     conditions = Conditions() if pool.record is None else pool.record.conditions
@@ -152,7 +153,7 @@ def build_template(
     signatures: Signatures,
     policy: MinValuesPolicy,
 ) -> Template | Exclusion:
-    """Make a template of a pool, or say why none of its types will do."""
+    """Return the template of a pool, or why none of its types can be launched."""
     table = signatures.table
     signature = signatures.intern(template_requirements(pool))
     mask = signatures.masks[signature] & table.mask_of(types) & table.sound
@@ -174,7 +175,7 @@ def build_template(
 
 
 def _why_empty(pool: NodePool, types: int, signatures: Signatures) -> str:
-    """Name the requirement that leaves no type: one alone, else the one that does after others."""
+    """Return the requirement that leaves no type, alone or after the requirements before it."""
     if not types:
         return "the catalog has no type for it"
     table = signatures.table
@@ -196,24 +197,24 @@ def _why_empty(pool: NodePool, types: int, signatures: Signatures) -> str:
 def assign_daemons(
     template: Template, daemons: Sequence[DaemonSet], signatures: Signatures
 ) -> None:
-    """Work out which daemons run on which types of a template, and what they leave."""
+    """Set which daemons run on which types of a template, and what they leave for pods."""
     requirements = signatures.requirements[template.signature]
-    coming = [
+    running = [
         (daemon.pod, where)
         for daemon in daemons
         if (where := _daemon_mask(daemon.pod, template, requirements, signatures))
     ]
-    _take(template, coming)
-    if any(not where & template.roomy for _, where in coming):
+    _run_daemons(template, running)
+    if any(not where & template.roomy for _, where in running):
         # Differs: a DaemonSet whose pod no type of a NodePool has room for: Karpenter launches
         # nothing there any more, for any pod; Karpy leaves it out, as kube-scheduler will.
-        _take(template, _that_fit(coming, template.mask, signatures.table.allocatable))
+        _run_daemons(template, _that_fit(running, template.mask, signatures.table.allocatable))
 
 
-def _take(template: Template, coming: Sequence[tuple[Pod, int]]) -> None:
-    """Have daemons run on their types of a template, and no others."""
+def _run_daemons(template: Template, running: Sequence[tuple[Pod, int]]) -> None:
+    """Set the daemons of a template, each with the types that it runs on."""
     groups: list[tuple[int, list[Pod]]] = [(template.mask, [])]
-    for pod, where in coming:
+    for pod, where in running:
         split = [(mask & where, [*pods, pod]) for mask, pods in groups]
         split += [(mask & ~where, pods) for mask, pods in groups]
         groups = [(mask, pods) for mask, pods in split if mask]
@@ -235,14 +236,14 @@ def _take(template: Template, coming: Sequence[tuple[Pod, int]]) -> None:
 
 
 def _that_fit(
-    coming: Sequence[tuple[Pod, int]], types: int, allocatable: Sequence[Resources]
+    running: Sequence[tuple[Pod, int]], types: int, allocatable: Sequence[Resources]
 ) -> list[tuple[Pod, int]]:
-    """Return the daemons that some type has room for beside those that count before them."""
+    """Return the daemons, in their order, that some type has room for beside those before."""
     rooms = _Rooms(allocatable)
     rooms.groups.append(DaemonGroup(types, {}, ()))
     fitting: list[tuple[Pod, int]] = []
     groups: list[tuple[int, Resources]] = [(types, {})]
-    for pod, where in sorted(coming, key=lambda each: daemon_order(each[0])):
+    for pod, where in sorted(running, key=lambda each: daemon_order(each[0])):
         split: list[tuple[int, Resources]] = [
             (mask & where, add(total, pod.requests)) for mask, total in groups
         ]
@@ -262,7 +263,7 @@ def _having(rooms: Mapping[str, Thresholds], types: int, total: Resources) -> in
 
 
 def daemon_order(pod: Pod) -> tuple[bool, int, int, int, str]:
-    """Order the pods of DaemonSets: the first ones count if there is no room for all."""
+    """Return a sort key for pods of DaemonSets: the first ones count if not all have room."""
     about, asks = pod.disruption, pod.requests
     cpu, memory = asks.get("cpu", 0), asks.get("memory", 0)
     return not about.is_critical, -about.priority, cpu, memory, pod.key
@@ -285,18 +286,18 @@ def _daemon_mask(
 
 
 def daemon_terms(pod: Pod) -> list[dict[str, Requirement]]:
-    """Return the alternatives of a daemon's node selector and required affinity."""
+    """Return the node selector of a daemon joined with each required node affinity term."""
     return alternatives_of(pod.rules.node_selector, pod.rules.required_node_terms)
 
 
 def labels_asked_for(daemons: Sequence[DaemonSet]) -> frozenset[str]:
-    """Return the labels that some daemon asks of a node."""
+    """Return the labels that some DaemonSet has a requirement on."""
     terms = (each for daemon in daemons for each in daemon_terms(daemon.pod))
     return frozenset(key for each in terms for key in each)
 
 
 class PoolDomains:
-    """Which domains of a label key pools can make nodes in, and behind which taints."""
+    """The domains of label keys in which pools launch nodes, with the taints of these nodes."""
 
     def __init__(
         self, pools: Sequence[NodePool], types_of: Mapping[str, Sequence[InstanceType]]
@@ -305,22 +306,22 @@ class PoolDomains:
         self._known: dict[str, dict[str, list[tuple[Taint, ...]]]] = {}
 
     def of(self, key: str) -> Mapping[str, list[tuple[Taint, ...]]]:
-        """Return the domains of a key by name, each with the taints of the pools that offer it."""
+        """Return by domain of a key the taints of each pool that launches nodes in it."""
         domains = self._known.get(key)
         if domains is None:
             domains = self._known[key] = {}
             offered: dict[int, list[Requirement]] = {}
             for pool, requirements, types in self._pools:
-                # Pools that buy the same types share the answer.
+                # Pools with the same types share what these types offer.
                 if id(types) not in offered:
-                    offered[id(types)] = _said_of(key, types)
+                    offered[id(types)] = _requirements_on(key, types)
                 own = None if key in SIMULATED else requirements.get(key)
                 for value in _values(own, offered[id(types)]):
                     domains.setdefault(value, []).append(pool.taints)
         return domains
 
 
-def _said_of(key: str, types: Sequence[InstanceType]) -> list[Requirement]:
+def _requirements_on(key: str, types: Sequence[InstanceType]) -> list[Requirement]:
     found = (kind.requirements.get(key) for kind in types)
     return list({id(each): each for each in found if each is not None}.values())
 
@@ -335,5 +336,5 @@ def _values(own: Requirement | None, offered: Sequence[Requirement]) -> set[str]
 
 
 def has_soft_taint(pools: Sequence[NodePool]) -> bool:
-    """Say whether some pool's nodes carry a taint that is only preferred."""
+    """Say whether some pool has a PreferNoSchedule taint."""
     return any(taint.effect == PREFER_NO_SCHEDULE for pool in pools for taint in pool.taints)

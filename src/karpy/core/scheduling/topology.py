@@ -1,4 +1,4 @@
-"""Topology groups of one decision: made from rules, found by labels, counted from bound pods."""
+"""The topology groups of one decision: makes them from rules, and counts bound pods in them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -37,7 +37,7 @@ AnyGroup = HostGroup | DomainGroup | AvoidedGroup
 
 
 Undo: TypeAlias = tuple[Callable[..., object], *tuple[Any, ...]]
-"""What to call, and with what."""
+"""A function to call, and its arguments."""
 
 
 class Topology:
@@ -53,7 +53,7 @@ class Topology:
         self.tables: dict[str, DomainTable] = {}
         self.groups: list[AnyGroup] = []
         self.avoided: dict[str, list[AvoidedGroup]] = {}
-        """Anti-affinity groups by key."""
+        """By topology key: its anti-affinity groups."""
         self._signatures = signatures
         self._namespaces = namespaces
         self._pool_domains = pool_domains
@@ -61,32 +61,34 @@ class Topology:
         self._by_identity: dict[object, AnyGroup] = {}
         self._filters: dict[object, tuple[NodeFilter, int]] = {}
         self._filters_of: dict[tuple[int, bool, bool], tuple[NodeFilter | None, int]] = {}
-        """The same by the identity of rules: comparing thousands of them takes its time."""
+        """The same by the identity of rules, because comparing thousands of rules takes long."""
         self._tolerated: dict[tuple[int, tuple[Taint, ...]], bool] = {}
         self._waiting: set[tuple[str, str]] = set()
-        """Labels of all pods that may have to be placed."""
+        """Label pairs of all pods that may have to be placed."""
         self._by_label: dict[tuple[str, str], list[AnyGroup]] = {}
+        """Groups by a label pair that their selector requires."""
         self._unindexed: list[AnyGroup] = []
+        """Groups whose selector requires no single label pair."""
         self._selected: dict[tuple[str, int], tuple[AnyGroup, ...]] = {}
         self._fragile_of: dict[str, Sequence[DomainGroup]] = {}
         self._existing: Sequence[Mapping[str, str]] = ()
-        """Labels of existing nodes, in the order of their numbers."""
+        """Labels of existing nodes, by number."""
         self._number: Mapping[str, int] = {}
         self._label_sets: Sequence[LabelSet] = ()
 
-    def know_nodes(self, existing: ExistingNodes) -> None:
-        """Learn the labels of existing nodes."""
+    def use_nodes(self, existing: ExistingNodes) -> None:
+        """Take the existing nodes; call it before any group is made."""
         self._existing = existing.labels
         self._site_of = existing.site
         self._number = existing.number
         self._label_sets = existing.label_sets
 
     def table(self, key: str) -> DomainTable:
-        """Return the domains of a key, of pools and existing nodes together."""
+        """Return the domains of a key: those of pools and those of existing nodes."""
         table = self.tables.get(key)
         if table is None:
             names = set(self._pool_domains.of(key))
-            # No rule asks for hostnames, the only label in which nodes of one set differ.
+            # Nodes of one label set differ only in the hostname, and no table is over hostnames.
             labelled = [each for each in self._label_sets if key in each.labels]
             names.update(each.labels[key] for each in labelled)
             table = self.tables[key] = DomainTable(key, names, self._signatures)
@@ -95,7 +97,7 @@ class Topology:
         return table
 
     def spread(self, constraint: SpreadConstraint, rules: PodRules, pod: Pod) -> AnyGroup:
-        """Return the group a spread constraint counts."""
+        """Return the group of a spread constraint; made once for equal constraints."""
         selector = resolve_label_keys(constraint.selector, pod.labels, constraint.match_label_keys)
         node_filter, filter_key = self._filter(constraint, rules)
         identity = (
@@ -120,11 +122,11 @@ class Topology:
                 known.honors_affinity = constraint.honors_affinity
                 known.known = self._known_domains(known, constraint, rules)
                 if len(rules.required_node_terms) > 1:
-                    known.there = self._domains_of_nodes(known)
+                    known.by_other_terms = self._domains_of_nodes(known)
         return known
 
     def affinity(self, kind: Kind, term: AffinityTerm, pod: Pod) -> AnyGroup:
-        """Return the group a pod (anti-)affinity term counts."""
+        """Return the group of a pod (anti-)affinity term; made once for equal terms."""
         selector = resolve_label_keys(
             term.selector, pod.labels, term.match_label_keys, term.mismatch_label_keys
         )
@@ -136,7 +138,7 @@ class Topology:
         return known
 
     def selecting(self, namespace: str, labels: Mapping[str, str]) -> tuple[AnyGroup, ...]:
-        """Return the groups that select a pod; call it once all groups are made."""
+        """Return the groups that select a pod; call it after all groups are made."""
         candidates = self._candidates(labels)
         if not candidates:
             return ()
@@ -160,7 +162,7 @@ class Topology:
     def count_bound(
         self, bound: BoundPods, waiting_labels: Callable[[], set[tuple[str, str]]]
     ) -> None:
-        """Count active pods on existing nodes; make the groups by which they keep others away."""
+        """Count active pods on existing nodes; make the groups of their required anti-affinity."""
         self._count_inverse(
             [each for each in bound.demanding if each[0].rules.anti_affinity], waiting_labels
         )
@@ -187,7 +189,7 @@ class Topology:
                         self._count(group, number)
 
     def _counting(self, labels: Mapping[str, str]) -> list[AnyGroup]:
-        """Return the groups that count pods with these labels, in whichever namespace."""
+        """Return the groups that count pods with these labels in some namespace."""
         candidates = self._candidates(labels)
         self._effort.pass_time(len(candidates))
         return [
@@ -208,7 +210,7 @@ class Topology:
         pods: Sequence[tuple[Pod, int]],
         waiting_labels: Callable[[], set[tuple[str, str]]],
     ) -> None:
-        """Count pods on existing nodes in the groups by which they keep others away."""
+        """Count pods on existing nodes in the groups of their own required anti-affinity."""
         if not pods:
             return
         self._waiting = waiting_labels()
@@ -220,21 +222,21 @@ class Topology:
             key = (id(terms), id(pod.labels), pod.namespace)
             groups = known.get(key)
             if groups is None:
-                groups = known[key] = self.keeping_away(pod)
+                groups = known[key] = self.inverse_groups(pod)
             self._effort.pass_time(len(groups))
             for group in groups:
                 self._count(group, node)
 
-    def keeping_away(self, pod: Pod) -> list[AnyGroup]:
-        """Return the groups by which a pod on a node keeps others away that wait."""
+    def inverse_groups(self, pod: Pod) -> list[AnyGroup]:
+        """Return the groups by which the required anti-affinity of a pod concerns waiting pods."""
         return [
             self.affinity(Kind.INVERSE, term, pod)
             for term in pod.rules.anti_affinity
-            if not _concerns_nobody(term, self._waiting)
+            if not _matches_no_waiting_pod(term, self._waiting)
         ]
 
-    def forget(self, pod: Pod, node: int, groups: Iterable[AnyGroup]) -> Iterator[Undo]:
-        """Count a pod on an existing node no longer; give what undoes that."""
+    def uncount(self, pod: Pod, node: int, groups: Iterable[AnyGroup]) -> Iterator[Undo]:
+        """Take a pod on an existing node out of the counts; yield the calls that undo it."""
         if pod.is_deleting:
             return
         for group in groups:
@@ -252,8 +254,8 @@ class Topology:
                 group.remove(_NO_CLAIM, domain)
                 yield group.add, _NO_CLAIM, domain
 
-    def count_leaving(self, pod: Pod, site: Site, labels: Mapping[str, str]) -> None:
-        """Count a pod that stays on a node being deleted: the domain knows it till the end."""
+    def count_terminating(self, pod: Pod, site: Site, labels: Mapping[str, str]) -> None:
+        """Count a pod that stays on a deleting node, in the domain of the node."""
         for group in self.selecting(pod.namespace, pod.labels):
             if group.kind is not Kind.INVERSE and (
                 group.filter is None or group.filter.allows(site)
@@ -307,7 +309,7 @@ class Topology:
     def _filter(
         self, constraint: SpreadConstraint, rules: PodRules
     ) -> tuple[NodeFilter | None, int]:
-        """Return which nodes a spread counts, with a number for those that count the same."""
+        """Return which nodes a spread counts, with a number that equal filters share."""
         asked = (id(rules), constraint.honors_affinity, constraint.honors_taints)
         known = self._filters_of.get(asked)
         if known is None:
@@ -337,9 +339,9 @@ class Topology:
             def allows(site: Site) -> bool:
                 if tolerations is not None and first_untolerated(site.taints, tolerations):
                     return False
-                # Parity: pods on a new claim whose types all bring a label that the spread's
-                # carrier asks for, while the claim does not require the label: as Karpenter,
-                # Karpy does not count them, and may refuse a pod that another order would place.
+                # Parity: a spread whose pods require a label that all types of a new claim have,
+                # while the claim does not require it: as in Karpenter, pods on the claim are not
+                # counted, so that a pod may be refused that another order would place.
                 have = site.requirements
                 return any(why_incompatible(have, each) is None for each in alternatives)
 
@@ -370,9 +372,9 @@ class Topology:
 
     def without_nodes(self, gone: int) -> dict[DomainGroup, tuple[int, int]] | None:
         """
-        Return by spread what it knows of domains when some nodes are gone, where that changes.
+        Return the spreads whose domains change without some nodes, with the changed domains.
 
-        None if a domain is gone with them.
+        These are `known` and `by_other_terms`. None if only the nodes are in some domain.
         """
         changed: dict[DomainGroup, tuple[int, int]] = {}
         for table in self.tables.values():
@@ -389,17 +391,17 @@ class Topology:
             ):
                 return None
             for group in self._fragile(table):
-                known, there = group.known, group.there
+                known, there = group.known, group.by_other_terms
                 if at_stake := lost & known & ~group.of_pools:
                     known = known & ~at_stake | self._domains_of_nodes(group, ~at_stake, gone)
                 if at_stake := lost & there:
                     there = there & ~at_stake | self._domains_of_nodes(group, ~at_stake, gone)
-                if (known, there) != (group.known, group.there):
+                if (known, there) != (group.known, group.by_other_terms):
                     changed[group] = known, there
         return changed
 
     def _fragile(self, table: DomainTable) -> Sequence[DomainGroup]:
-        """Return the spreads over a key that know some domains by existing nodes alone."""
+        """Return the spreads over a key with domains that count only because of existing nodes."""
         found = self._fragile_of.get(table.key)
         if found is None:
             found = self._fragile_of[table.key] = [
@@ -408,7 +410,7 @@ class Topology:
                 if isinstance(group, DomainGroup)
                 and group.domains is table
                 and group.kind is Kind.SPREAD
-                and (group.known & ~group.of_pools or group.there)
+                and (group.known & ~group.of_pools or group.by_other_terms)
             ]
         return found
 
@@ -424,9 +426,9 @@ class Topology:
         return found
 
 
-def _concerns_nobody(term: AffinityTerm, labels: set[tuple[str, str]]) -> bool:
-    """Say whether no pod with some of the labels is kept off a node by a term."""
-    # Other keys than the hostname are always watched.
+def _matches_no_waiting_pod(term: AffinityTerm, labels: set[tuple[str, str]]) -> bool:
+    """Say whether a term on hostnames selects no pod with labels out of some label pairs."""
+    # Groups on other keys are always made: their keys are watched labels (`Signatures.watch`).
     if term.topology_key != HOSTNAME or term.selector is None:
         return False
     return any(
@@ -450,5 +452,5 @@ def _count_in(group: AnyGroup, labels: Mapping[str, str]) -> None:
 
 
 def pod_domains(table: DomainTable, strict: Mapping[str, Requirement]) -> int:
-    """Return the domains a pod's strict requirements allow."""
+    """Return the domains that the strict requirements of a pod allow."""
     return table.allowed_by(strict.get(table.key))

@@ -1,4 +1,4 @@
-"""Topology groups: the domains of topology keys, and pods that are counted together in them."""
+"""Topology groups: pods that a spread, affinity or anti-affinity counts, domain by domain."""
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
@@ -10,13 +10,13 @@ from karpy.model.requirements import Requirement, Requirements
 
 
 class DomainTable:
-    """One topology key: its domains by name, and the nodes (as bits) that each may hold."""
+    """The domains of one topology key, each with the nodes (as bits) that may be in it."""
 
     __slots__ = (
         "_allowed",
+        "_certain",
         "_index",
         "_narrowed",
-        "_settled",
         "_signatures",
         "all",
         "anywhere",
@@ -29,24 +29,25 @@ class DomainTable:
     def __init__(self, key: str, names: Iterable[str], signatures: Signatures) -> None:
         self.key = key
         self.names = tuple(sorted(set(names)))
+        """By number of a domain, its name."""
         self.all = (1 << len(self.names)) - 1
         self.nodes = [0] * len(self.names)
         self.anywhere = 0
-        """Nodes that may be in any domain at all."""
+        """Nodes that may be in at least one domain."""
         self.is_well_known = key in signatures.table.well_known
         self._index = {name: index for index, name in enumerate(self.names)}
         self._signatures = signatures
         self._allowed: dict[int, int] = {}
         self._narrowed: dict[int, int] = {}
-        self._settled: dict[int, int] = {}
+        self._certain: dict[int, int] = {}
 
     def bit(self, name: str) -> int:
-        """Return a domain as a bit, or 0 if it is unknown."""
+        """Return the domain of a name as a bit, or 0 if there is none."""
         index = self._index.get(name)
         return 0 if index is None else 1 << index
 
     def allowed_by(self, requirement: Requirement | None) -> int:
-        """Return the domains one requirement leaves open; none leaves all."""
+        """Return the domains that a requirement allows; all if there is no requirement."""
         if requirement is None:
             return self.all
         if not requirement.complement:
@@ -57,7 +58,7 @@ class DomainTable:
         return sum(1 << bit for bit, name in enumerate(self.names) if name in requirement)
 
     def of_signature(self, signature: int) -> int:
-        """Return the domains a claim may still land in; none if it cannot carry the label."""
+        """Return the domains that a claim may be launched in; 0 if it cannot have the label."""
         mask = self._allowed.get(signature)
         if mask is None:
             requirement = self._signatures.requirements[signature].get(self.key)
@@ -69,14 +70,14 @@ class DomainTable:
         return mask
 
     def is_absent(self, signature: int) -> bool:
-        """Say whether a claim will not carry the label at all."""
+        """Say whether the node of a claim will not have the label."""
         requirement = self._signatures.requirements[signature].get(self.key)
         if requirement is None:
             return not self.of_signature(signature)
         return requirement.is_negative and not self.of_signature(signature)
 
     def narrow(self, signature: int, domains: int) -> int:
-        """Return the signature of a claim that may land in these domains only."""
+        """Return the signature of a claim restricted to some domains."""
         memo = signature << len(self.names) | domains
         narrowed = self._narrowed.get(memo)
         if narrowed is None:
@@ -84,9 +85,9 @@ class DomainTable:
             self._narrowed[memo] = narrowed
         return narrowed
 
-    def settled(self, signature: int) -> int:
-        """Return the domain a claim is sure to land in, or 0."""
-        domain = self._settled.get(signature)
+    def certain_domain(self, signature: int) -> int:
+        """Return the only domain that a claim allows, or 0."""
+        domain = self._certain.get(signature)
         if domain is None:
             requirement = self._signatures.requirements[signature].get(self.key)
             domain = 0
@@ -96,11 +97,11 @@ class DomainTable:
                 and len(requirement.values) == 1
             ):
                 domain = self.bit(min(requirement.values))
-            self._settled[signature] = domain
+            self._certain[signature] = domain
         return domain
 
     def claimed(self, signature: int) -> int:
-        """Return the domains a claim may land in by its own word; none if it says nothing."""
+        """Return the domains that a claim's requirement on the key allows; 0 if it has none."""
         if self.key not in self._signatures.requirements[signature]:
             return 0
         return self.of_signature(signature)
@@ -117,7 +118,7 @@ class DomainTable:
         return mask
 
     def place(self, nodes: int, domains: int) -> None:
-        """Note where new nodes (as bits) may be."""
+        """Note the domains in which new nodes (as bits) may be."""
         if domains:
             self.anywhere |= nodes
         for bit in members(domains):
@@ -129,7 +130,7 @@ class DomainTable:
         self.nodes = [each & nodes for each in self.nodes]
 
     def move(self, node: int, before: int, after: int) -> None:
-        """Note that a node can be in other domains than before: fewer, or some after none."""
+        """Note that the possible domains of a node change: to fewer, or from none to some."""
         for bit in members(before & ~after):
             self.nodes[bit] &= ~(1 << node)
         if not after:
@@ -139,7 +140,7 @@ class DomainTable:
 
 
 class Kind(Enum):
-    """What a group is counted for."""
+    """The rule that a group is counted for."""
 
     SPREAD = "spread"
     AFFINITY = "affinity"
@@ -148,7 +149,7 @@ class Kind(Enum):
 
 
 class Group:
-    """What every kind of group has: a selector, and a version that moves with its counts."""
+    """The pods that one topology rule counts, found by namespaces and selector."""
 
     __slots__ = ("filter", "key", "kind", "namespaces", "selector", "version")
 
@@ -161,7 +162,7 @@ class Group:
         self.selector = selector
         self.filter: NodeFilter | None = None
         self.version = 0
-        """Moves when a count does that may turn a no into a yes."""
+        """Rises when a count changes, so that a failed step may succeed."""
 
     @property
     def is_empty(self) -> bool:
@@ -181,7 +182,7 @@ class Group:
 
 
 class Site:
-    """A place a group may be asked about: what a node (or a claim) is known to be."""
+    """The labels of a node (or the requirements of a claim), and its taints."""
 
     __slots__ = ("requirements", "taints")
 
@@ -191,17 +192,17 @@ class Site:
 
 
 class NodeFilter:
-    """Which nodes a spread counts: those the pod's own node rules would allow."""
+    """Which nodes a spread counts, by its nodeAffinityPolicy and nodeTaintsPolicy."""
 
     __slots__ = ("_known", "allows")
 
     def __init__(self, allows: Callable[[Site], bool]) -> None:
         self.allows = allows
         self._known: dict[tuple[int, int], bool] = {}
-        """By the identity of what nodes are known to be, which outlives the filter."""
+        """By the identity of the requirements and taints of a site; both outlive the filter."""
 
     def accepts(self, site: Site) -> bool:
-        """Say as `allows` does whether pods there count; the answer is remembered."""
+        """Say whether pods at a site count; `allows` is called once for equal sites."""
         key = (id(site.requirements), id(site.taints))
         known = self._known.get(key)
         if known is None:
@@ -210,7 +211,7 @@ class NodeFilter:
 
 
 class HostGroup(Group):
-    """A group over nodes: each node is a domain of its own."""
+    """A group over hostnames: each node is a domain of its own."""
 
     __slots__ = ("at_least", "counts", "is_elsewhere", "max_skew")
 
@@ -223,7 +224,7 @@ class HostGroup(Group):
         """Whether pods of the group are on nodes that take no part in the decision."""
         self.counts: dict[int, int] = {}
         self.at_least: list[int] = [0, 0]
-        """Nodes with at least so many of the pods."""
+        """By count: nodes (as bits) with at least so many pods of the group."""
 
     def add(self, node: int) -> None:
         count = self.counts.get(node, 0) + 1
@@ -245,11 +246,11 @@ class HostGroup(Group):
         return not self.at_least[1] and not self.is_elsewhere
 
     def nodes_with(self, count: int) -> int:
-        """Return the nodes with at least `count` of the pods."""
+        """Return the nodes with at least `count` pods of the group."""
         return self.at_least[count] if count < len(self.at_least) else 0
 
     def open_to(self, is_selected: int) -> int:
-        """Return the nodes (as bits, possibly more than exist) where the rule allows a pod."""
+        """Return the nodes (as bits) where the rule allows a pod; bits of no node may be set."""
         if self.kind is not Kind.AFFINITY:
             return ~self.blocked_for(is_selected)
         return self.nodes_with(1) or (-1 if is_selected and not self.is_elsewhere else 0)
@@ -285,7 +286,7 @@ class _KeyGroup(Group):
         super().__init__(kind, table.key, namespaces, selector)
         self.domains = table
         self.nonzero = 0
-        """Domains where a pod of the group is or may still end up."""
+        """Domains in which a pod of the group is or may be."""
         self._begin(table)
 
     def _begin(self, table: DomainTable) -> None:
@@ -296,6 +297,7 @@ class DomainGroup(_KeyGroup):
     """A group over the domains of a label key, for spread and affinity."""
 
     __slots__ = (
+        "by_other_terms",
         "counts",
         "honors_affinity",
         "is_elsewhere",
@@ -303,7 +305,6 @@ class DomainGroup(_KeyGroup):
         "max_skew",
         "min_domains",
         "of_pools",
-        "there",
     )
 
     def _begin(self, table: DomainTable) -> None:
@@ -311,12 +312,13 @@ class DomainGroup(_KeyGroup):
         self.min_domains = 0
         self.honors_affinity = True
         self.is_elsewhere = False
-        """Whether a pod of the group is in a domain that goes with its node."""
+        """Whether a pod of the group is in a domain that only a deleting node is in."""
         self.known = table.all
+        """Domains that the rule takes into account."""
         self.of_pools = table.all
-        """Those of the known domains that pools can make nodes in."""
-        self.there = 0
-        """Domains of nodes that pass the filter by another term than the one a pod is placed by."""
+        """Known domains in which a NodePool can launch nodes."""
+        self.by_other_terms = 0
+        """Domains of existing nodes that pass the filter, if pods have several required terms."""
         self.counts = [0] * len(table.names)
 
     @property
@@ -340,12 +342,14 @@ class DomainGroup(_KeyGroup):
             self.version += 1
 
     def within_skew(self, pod_domains: int, is_selected: int) -> int:
-        """Return the domains that another pod would leave even enough."""
+        """Return the domains in which one more pod keeps the skew within `max_skew`."""
         # Differs: the least count that a spread compares with: Karpenter takes it over the domains
         # of the pod's first required term, also with `nodeAffinityPolicy: Ignore`; Karpy takes it
         # over all domains then, and otherwise over those of nodes that match any term, as
         # kube-scheduler does.
-        considered = self.known & (pod_domains | self.there) if self.honors_affinity else self.known
+        considered = (
+            self.known & (pod_domains | self.by_other_terms) if self.honors_affinity else self.known
+        )
         counts = self.counts
         is_whole = considered == self.domains.all and not self.min_domains
         least = min(counts) if is_whole and counts else self._least(considered)
@@ -364,49 +368,50 @@ class DomainGroup(_KeyGroup):
 
 
 class AvoidedGroup(_KeyGroup):
-    """A group over the domains of a label key that pods keep away from, or that keeps them away."""
+    """A group over the domains of a label key, for anti-affinity and its inverse."""
 
-    __slots__ = ("_claims", "_counts", "_settled")
+    __slots__ = ("_certain", "_claims", "_counts")
 
     def _begin(self, table: DomainTable) -> None:
         del table
-        self._settled = 0
+        self._certain = 0
+        """Domains in which some pod certainly is."""
         self._counts: dict[int, int] = {}
-        """Pods that are certain to be in a domain, by its bit."""
+        """By domain (as a bit), the number of pods that certainly are in it."""
         self._claims: dict[int, int] = {}
-        """Pods that are not, by their node."""
+        """By claim, the number of pods whose domain is not certain."""
 
     def add(self, node: int, domains: int) -> None:
-        """Note that a pod is on a node, and where that may be."""
+        """Count a pod on a node that may be in some domains."""
         self.nonzero |= domains
         if domains and not domains & (domains - 1):
-            self._settled |= domains
+            self._certain |= domains
             self._counts[domains] = self._counts.get(domains, 0) + 1
         else:
             self._claims[node] = self._claims.get(node, 0) + 1
 
     def remove(self, node: int, domains: int) -> None:
-        """Undo `add`; claims must be removed before they are forgotten."""
+        """Undo `add`; call it before a claim on which the pod is gets taken back."""
         if domains and not domains & (domains - 1):
             self._counts[domains] -= 1
             if not self._counts[domains]:
-                self._settled ^= domains
+                self._certain ^= domains
         else:
             self._claims[node] -= 1
             if not self._claims[node]:
                 del self._claims[node]
-        self.nonzero = self._settled
+        self.nonzero = self._certain
         self.version += 1
 
     @property
     def is_empty(self) -> bool:
-        """Whether no pod of the group is anywhere."""
+        """Whether no pod of the group is counted on any node."""
         return not self.nonzero and not self._claims
 
-    def look_again(self, node: int, domains_of: Callable[[int], int]) -> None:
-        """Take note that a claim says something else than before about where it may be."""
+    def update_claim(self, node: int, domains_of: Callable[[int], int]) -> None:
+        """Update `nonzero` after the possible domains of a claim have changed."""
         if node in self._claims:
-            left = self._settled
+            left = self._certain
             for claim in self._claims:
                 left |= domains_of(claim)
             if left != self.nonzero:

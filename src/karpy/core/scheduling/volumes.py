@@ -1,4 +1,4 @@
-"""Where a pod's volumes allow it to run, and what they count for on a node."""
+"""Where the volumes of a pod allow it to run, and how many a node attaches."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ Alternative = tuple[Requirement, ...]
 
 
 class VolumeFacts(Struct, frozen=True):
-    """What a pod's volumes ask of a node: any one alternative, and some attachments."""
+    """What the volumes of a pod require of a node: one of the alternatives, and attachments."""
 
     alternatives: tuple[Alternative, ...] = ((),)
     attachments: tuple[tuple[str, str], ...] = ()
@@ -26,14 +26,14 @@ NO_VOLUMES = VolumeFacts()
 
 
 class VolumeRefusal(Struct, frozen=True):
-    """Why a pod's volumes keep it from being placed at all."""
+    """Why the volumes of a pod exclude every node."""
 
     reason: Reason
     detail: str
 
 
 def volume_facts(pod: Pod, storage: Storage) -> VolumeFacts | VolumeRefusal:
-    """Look up a pod's volumes, or say which of them is in the way."""
+    """Return what the volumes of a pod require, or why the first unusable volume is so."""
     if not pod.rules.volumes:
         return NO_VOLUMES
     per_volume: list[tuple[NodeTerm, ...]] = []
@@ -55,7 +55,7 @@ def volume_facts(pod: Pod, storage: Storage) -> VolumeFacts | VolumeRefusal:
 
 
 def attachments_of(pod: Pod, storage: Storage) -> tuple[tuple[str, str], ...]:
-    """List the volumes a running pod has attached, as far as they are known."""
+    """List the volumes that a running pod has attached and that storage objects name."""
     attachments: dict[tuple[str, str], None] = {}
     for volume in pod.rules.volumes:
         claim = storage.claims.get(f"{pod.namespace}/{volume.claim_of(pod.name)}")
@@ -107,8 +107,8 @@ def _resolve_bound(
 
 
 def _alternatives(per_volume: Iterable[tuple[NodeTerm, ...]]) -> tuple[Alternative, ...]:
-    """List the combinations that do not contradict themselves; there may be none."""
-    # Volume by volume, equals once: volumes of one class have as many alternatives as one of them.
+    """List the combinations of one term per volume that some node can meet; there may be none."""
+    # Equal combinations are kept once, so that volumes of one class do not multiply.
     # Differs: volumes of one pod whose node affinities contradict each other: Karpenter goes on
     # with the empty result, which may count as no requirement; Karpy places the pod nowhere.
     sound: dict[frozenset[Requirement], Requirements] = {frozenset(): {}}

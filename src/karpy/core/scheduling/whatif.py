@@ -1,4 +1,4 @@
-"""Where the pods of nodes would go if these nodes were gone."""
+"""Answers what-if questions: where the pods of some nodes would go if these nodes were gone."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypedDict, Unpack
@@ -10,7 +10,7 @@ from karpy.barriers import Barrier
 from karpy.core.announcements import why
 from karpy.core.scheduling.effort import CONSTRAINTS_MAX, OutOfTime, constraints_of
 from karpy.core.scheduling.packers.greedy import Outcome
-from karpy.core.scheduling.pending import turn
+from karpy.core.scheduling.pending import placing_order
 from karpy.core.scheduling.podclasses import PodClass
 from karpy.core.scheduling.problem import Problem, batch_of
 from karpy.core.scheduling.refusals import Refuser
@@ -28,20 +28,20 @@ _CROWDED: Final = "if kube-scheduler puts moved pods where CapacityBuffers have 
 
 
 class Relocation(Struct, frozen=True, gc=False):
-    """Where pods go that lose their node, and which of them find no place."""
+    """The answer to a what-if question: where the moved pods go, and which find no place."""
 
     launches: tuple[Launch, ...] = ()
-    """New nodes that take at least one of the pods; pending pods may be on them, too."""
+    """New nodes that take at least one moved pod; pending pods may be on them, too."""
     nodes: tuple[str, ...] = ()
-    """Names of existing nodes that take some of the pods."""
-    homeless: tuple[str, ...] = ()
-    """The pods without a place, each as `namespace/name: reason`."""
+    """Names of existing nodes that take moved pods."""
+    unplaced: tuple[str, ...] = ()
+    """Moved pods without a place, each as `namespace/name: reason`."""
     placements: tuple[Nomination, ...] = ()
-    """Which of the pods go to which existing node."""
-    others: Mapping[str, str] = {}
-    """The existing nodes that pending pods and those of deleting nodes go to, by their UIDs."""
+    """The moved pods by the existing node that takes them."""
+    other_placements: Mapping[str, str] = {}
+    """By UID of a pending pod, or a pod of a deleting node, the existing node that takes it."""
     pods: int = 0
-    """How many had to move."""
+    """How many pods had to move."""
     needs_more_nodes: bool = False
     """Whether the search ended because it takes more new nodes than allowed."""
     is_out_of_time: bool = False
@@ -49,25 +49,25 @@ class Relocation(Struct, frozen=True, gc=False):
 
 
 class Terms(TypedDict, total=False):
-    """What a question allows."""
+    """What a what-if question allows and requires, besides a place for each moved pod."""
 
     closed: Collection[str]
-    """Names of nodes that take no pod that must move."""
+    """Names of nodes that take no moved pod."""
     price_below: int | None
-    """What a new node must cost less than, in micro-dollars per hour; None for any price."""
+    """A new node must cost less, in micro-dollars per hour; None for any price."""
     new_nodes_max: int | None
     """How many new nodes the pods may take; None for any number."""
     reserved_mode: ReservedMode
     stops_early: bool
     """Whether the search ends at the first pod that finds no place."""
     keeps_places: bool
-    """Whether other pods without a node that have room on one now must have a place then, too."""
+    """Whether waiting pods that have room on an existing node now must find a place, too."""
     is_crowded: bool
-    """Whether that must hold, too, if moved pods go first where virtual ones have their room."""
+    """Whether `keeps_places` must also hold if moved pods take the room of virtual pods first."""
 
 
-class _Question(Struct, frozen=True):
-    """The terms of a question, those that were left out by their defaults."""
+class _AllTerms(Struct, frozen=True):
+    """The terms of a what-if question, with defaults."""
 
     closed: Collection[str] = ()
     price_below: int | None = None
@@ -80,25 +80,25 @@ class _Question(Struct, frozen=True):
 
 class WhatIf:
     """
-    Answers questions about one snapshot, one after the other.
+    Answers what-if questions about one snapshot, one after the other.
 
-    Pods are placed in Karpenter's order, whatever the packing of the settings. Each question
-    costs what it changes; all is undone after it.
+    Pods are placed in Karpenter's order, whatever the setting `packing` says. Each question changes
+    the state of the problem, and undoes its changes.
     """
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._state: State | None = None
         self._other: tuple[Catalog, WhatIf] | None = None
-        """Answers with another catalog, the last one asked for."""
+        """The last other catalog, with the `WhatIf` for it."""
         self.answered: set[str] = set()
-        """Names of nodes that questions were answered about; the caller may clear it."""
+        """Names of all nodes that answered questions were about; the caller may clear it."""
         self.was_cut = False
-        """Whether time was up before a question was answered."""
+        """Whether time was up before some question was answered."""
         self.failures: list[KarpyError] = []
-        """Errors of questions, which are answered without what may be their cause."""
-        self._housed: frozenset[str] | None = None
-        """UIDs of the pods in the queue that have room on a node now."""
+        """Errors raised by questions; these are answered without the pods that may be the cause."""
+        self._placed_now: frozenset[str] | None = None
+        """UIDs of the waiting pods that have room on an existing node now."""
 
     def ask(
         self,
@@ -106,69 +106,69 @@ class WhatIf:
         *,
         moved: Sequence[Pod] | None = None,
         catalog: Catalog | None = None,
-        **terms: Unpack[Terms],
+        **given: Unpack[Terms],
     ) -> Relocation:
         """
-        Find another place for pods of some nodes, which are named, as if these were deleting.
+        Find places for the pods of the nodes named in `without`, as if these nodes were deleting.
 
-        `moved` are the pods on these nodes that must move, by default all that are reschedulable
-        and can be read. Pending pods take part, but need not find a place. New nodes are of types
-        that cost less than `price_below` wherever they are launched. The search ends when it takes
-        more than `new_nodes_max` new nodes, and at the first pod to be moved that finds no place,
-        unless `stops_early` is False: then each such pod gets a full reason. With `keeps_places`
-        a node without pods may be asked about, too: virtual pods may have their room there.
+        `moved` are the pods on these nodes that must move, by default all reschedulable pods that
+        Karpy can read. Pending pods are placed, too, but need not find a place. New nodes are of
+        types that cost less than `price_below` wherever they are launched. The search ends when it
+        takes more than `new_nodes_max` new nodes, and at the first moved pod without a place;
+        if `stops_early` is False, it goes on, and each such pod gets a full reason. With
+        `keeps_places` the nodes may be without pods: virtual pods may have their room there.
         """
         if catalog is not None and catalog is not self._problem.snapshot.catalog:
-            return self._with_catalog(catalog).ask(without, moved=moved, **terms)
-        question = _Question(**terms)
+            return self._with_catalog(catalog).ask(without, moved=moved, **given)
+        terms = _AllTerms(**given)
         problem, gone = self._problem, frozenset(without)
         chosen = None if moved is None else frozenset(pod.uid for pod in moved)
         movers, refused = problem.pods_to_move(gone, chosen)
         count = len(movers) + len(refused)
-        if not count and not (question.keeps_places and _has_virtual(problem)):
+        if not count and not (terms.keeps_places and _has_virtual(problem)):
             return Relocation()
-        if refused and question.stops_early:
-            return Relocation(homeless=_sorted(refused), pods=count)
+        if refused and terms.stops_early:
+            return Relocation(unplaced=_sorted(refused), pods=count)
         found, errors = list[Relocation](), list[KarpyError]()
         with Barrier(errors.append):
-            found.append(self._searched(gone, movers, question))
+            found.append(self._search_in_time(gone, movers, terms))
         if errors:
             self.failures += errors
-            self._state = self._housed = None
+            self._state = self._placed_now = None
             if problem.queue:
-                # A pod that waits may be the cause, and must not be that of all questions.
+                # A waiting pod may be the cause; without it, later questions can be answered.
                 self._problem = problem.without_waiting()
-                return self.ask(without, moved=moved, **terms)
+                return self.ask(without, moved=moved, **given)
             found.append(_unanswered(movers, Reason.DECISION_FAILED))
-        homeless = _sorted((*refused, *found[0].homeless))
-        return replace(found[0], homeless=homeless, pods=count)
+        unplaced = _sorted((*refused, *found[0].unplaced))
+        return replace(found[0], unplaced=unplaced, pods=count)
 
-    def _searched(
-        self, gone: frozenset[str], movers: list[Entry], question: _Question
+    def _search_in_time(
+        self, gone: frozenset[str], movers: list[Entry], terms: _AllTerms
     ) -> Relocation:
         try:
             self._problem.effort.check()
-            found = self._beside_buffers(gone, movers, question, self._kept(question))
+            found = self._beside_buffers(gone, movers, terms, self._kept(terms))
         except OutOfTime:
-            # Steps that were under way are made anew, should there be another question.
+            # The state may be between two changes: the next question makes another one.
             self._state, self.was_cut = None, True
             return replace(_unanswered(movers, Reason.UNDECIDED), is_out_of_time=True)
         self.answered |= gone
         return found
 
     def _beside_buffers(
-        self, gone: frozenset[str], movers: list[Entry], question: _Question, kept: frozenset[str]
+        self, gone: frozenset[str], movers: list[Entry], terms: _AllTerms, kept: frozenset[str]
     ) -> Relocation:
-        """Look again, if that is asked for, with moved pods where buffers have their room."""
-        found = self._search(gone, movers, question, kept)
-        rooms = self._rooms_of_buffers(found, kept) if question.is_crowded else ()
-        if not rooms or found.homeless or found.needs_more_nodes:
+        """Search; if `is_crowded`, search again with moved pods first in the room of buffers."""
+        found = self._search(gone, movers, terms, kept)
+        rooms = self._rooms_of_buffers(found, kept) if terms.is_crowded else ()
+        if not rooms or found.unplaced or found.needs_more_nodes:
             return found
-        # Kube-scheduler puts them there. A node would be launched for the buffer, and its own node
-        # could go: for ever.
-        crowded = self._search(gone, movers, question, kept, rooms)
-        homeless = tuple(f"{each} ({_CROWDED})" for each in crowded.homeless)
-        return replace(crowded, homeless=homeless)
+        # Kube-scheduler may bind moved pods there. Then a node is launched for the buffer,
+        # which consolidation may delete again, without end.
+        crowded = self._search(gone, movers, terms, kept, rooms)
+        unplaced = tuple(f"{each} ({_CROWDED})" for each in crowded.unplaced)
+        return replace(crowded, unplaced=unplaced)
 
     def _with_catalog(self, catalog: Catalog) -> "WhatIf":
         if self._other is None or self._other[0] is not catalog:
@@ -177,42 +177,50 @@ class WhatIf:
         return self._other[1]
 
     def _rooms_of_buffers(self, found: Relocation, kept: frozenset[str]) -> tuple[str, ...]:
-        """Name the nodes that virtual pods which must have a place go to."""
+        """Name the existing nodes of virtual pods that must keep a place."""
         if not kept:
             return ()
         virtual = (pod.uid for pod, _ in self._problem.queue if pod.is_virtual)
-        rooms = {found.others[uid] for uid in virtual if uid in kept and uid in found.others}
+        rooms = {
+            found.other_placements[uid]
+            for uid in virtual
+            if uid in kept and uid in found.other_placements
+        }
         return tuple(sorted(rooms))
 
-    def _kept(self, question: _Question) -> frozenset[str]:
-        """Return the UIDs of the pods in the queue that must have a place, too."""
-        if not (question.keeps_places and self._problem.queue):
+    def _kept(self, terms: _AllTerms) -> frozenset[str]:
+        """Return the UIDs of the waiting pods that must find a place, too."""
+        if not (terms.keeps_places and self._problem.queue):
             return frozenset()
-        if self._housed is None:
-            today = self._search(frozenset(), [], _Question(reserved_mode=question.reserved_mode))
-            self._housed = frozenset(today.others)
-        return self._housed
+        if self._placed_now is None:
+            today = self._search(frozenset(), [], _AllTerms(reserved_mode=terms.reserved_mode))
+            self._placed_now = frozenset(today.other_placements)
+        return self._placed_now
 
     def _search(
         self,
         gone: frozenset[str],
         movers: list[Entry],
-        question: _Question,
+        terms: _AllTerms,
         kept: frozenset[str] = frozenset(),
         crowded: Sequence[str] = (),
     ) -> Relocation:
-        found = self._ask_quickly(gone, movers, question, kept, crowded)
-        return found or _ask_afresh(self._problem, gone, movers, question, kept, crowded)
+        found = self._answer_with_state(gone, movers, terms, kept, crowded)
+        return found or _answer_afresh(self._problem, gone, movers, terms, kept, crowded)
 
-    def _ask_quickly(
+    def _answer_with_state(
         self,
         gone: frozenset[str],
         movers: list[Entry],
-        question: _Question,
+        terms: _AllTerms,
         kept: frozenset[str],
         crowded: Sequence[str],
     ) -> Relocation | None:
-        """Answer by a change of the state; None if the nodes mean more to topology than pods."""
+        """
+        Answer by a change of the state of the problem.
+
+        None if domains or labels vanish with the nodes: then a problem of its own must answer.
+        """
         problem = self._problem
         numbers = [
             number for name in gone if (number := problem.existing.number.get(name)) is not None
@@ -222,37 +230,37 @@ class WhatIf:
             return None
         if self._state is None:
             pods = len(problem.batch.pods) + sum(map(len, problem.movable.values()))
-            self._state = State(problem, question.reserved_mode, pods)
+            self._state = State(problem, terms.reserved_mode, pods)
         state = self._state
         try:
-            state.leave_out(numbers, movers, changed, question.reserved_mode)
+            state.remove_nodes(numbers, movers, changed, terms.reserved_mode)
             moving = {pod.uid for pod, _ in movers}
             waiting = [entry for entry in problem.queue if entry[0].uid not in moving]
             queue = _in_turn([*waiting, *movers], moving)
-            problem.planner.compose(list({id(each): each for _, each in queue}.values()))
-            return _Search(state, question, moving, kept, crowded).run(queue)
+            problem.planner.use_question_steps(list({id(each): each for _, each in queue}.values()))
+            return _Search(state, terms, moving, kept, crowded).run(queue)
         finally:
             state.undo()
 
 
 def _unanswered(movers: list[Entry], reason: Reason) -> Relocation:
     first = sorted(pod.key for pod, _ in movers)[:1]
-    return Relocation(homeless=tuple(f"{key}: {why(Refusal(reason, ()))}" for key in first))
+    return Relocation(unplaced=tuple(f"{key}: {why(Refusal(reason, ()))}" for key in first))
 
 
 def _has_virtual(problem: Problem) -> bool:
     return any(pod.is_virtual for pod, _ in problem.queue)
 
 
-def _ask_afresh(
+def _answer_afresh(
     problem: Problem,
     gone: frozenset[str],
     movers: list[Entry],
-    question: _Question,
+    terms: _AllTerms,
     kept: frozenset[str],
     crowded: Sequence[str],
 ) -> Relocation:
-    """Answer by a problem of its own."""
+    """Answer with a problem of its own, in which the nodes are deleting."""
     snapshot, moving = problem.snapshot, {pod.uid for pod, _ in movers}
     nodes = tuple(
         replace(node, is_deleting=True) if node.name in gone else node for node in snapshot.nodes
@@ -268,16 +276,18 @@ def _ask_afresh(
     other = Problem(snapshot, replace(batch, pods=pods), effort=problem.effort)
     other.prepare()
     queue = other.planner.classes()
-    state = State(other, question.reserved_mode, len(queue))
-    return _Search(state, question, moving, kept, crowded).run(_in_turn(queue, moving))
+    state = State(other, terms.reserved_mode, len(queue))
+    return _Search(state, terms, moving, kept, crowded).run(_in_turn(queue, moving))
 
 
 # Differs: a node is disrupted while pods of another one still wait for theirs: Karpenter places
 # large pods first, so that pods to be moved may take the room that was made for those that wait;
 # Karpy places pods that wait first.
 def _in_turn(queue: list[Entry], moving: Collection[str]) -> list[Entry]:
-    """Put pods that wait before those to be moved, given by UID; virtual pods come last."""
-    queue.sort(key=lambda entry: (entry[0].is_virtual, entry[0].uid in moving, turn(entry[0])))
+    """Sort waiting pods before moved ones (given by UID), and virtual pods last."""
+    queue.sort(
+        key=lambda entry: (entry[0].is_virtual, entry[0].uid in moving, placing_order(entry[0]))
+    )
     return _costly_last(queue)
 
 
@@ -288,46 +298,46 @@ def _costly_last(queue: list[Entry]) -> list[Entry]:
     return sorted(queue, key=lambda entry: costs[id(entry[1])] > CONSTRAINTS_MAX)
 
 
-def _sorted(homeless: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(homeless))
+def _sorted(unplaced: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(unplaced))
 
 
 class _Search:
-    """One question: pods are placed until it is answered."""
+    """One what-if question: places pods until the answer is certain."""
 
     def __init__(
         self,
         state: State,
-        question: _Question,
+        terms: _AllTerms,
         moving: Collection[str],
         kept: Collection[str],
         crowded: Sequence[str],
     ) -> None:
-        """Take which pods must move, and which others need a place, by UID."""
+        """Take the UIDs of the pods that must move, and of waiting pods that must keep a place."""
         # Differs: consolidation while pods of deleting nodes or pending pods find no place on
         # existing nodes: Karpenter counts their new nodes against the command and moves little or
         # nothing; Karpy asks for places for the moved pods alone.
         self._state = state
-        self._question = question
+        self._terms = terms
         self._moving = moving
         self._needing = {*moving, *kept} if kept else moving
         self._number = state.problem.existing.number
-        # Kube-scheduler puts pods there whether nodes are closed or not.
-        self._closed = self._mask(question.closed) & ~self._mask(crowded)
+        # Kube-scheduler binds pods to nodes with the room of buffers, whether closed or not.
+        self._closed = self._mask(terms.closed) & ~self._mask(crowded)
         self._crowded = [self._number[name] for name in crowded]
-        self._others: dict[str, int] = {}
+        self._other_placements: dict[str, int] = {}
         self._claims: dict[int, None] = {}
-        """New nodes with pods that need a place."""
+        """New nodes with pods that must find a place."""
         self._placements: dict[int, list[str]] = {}
-        self._homeless: dict[str, str] = {}
+        self._unplaced: dict[str, str] = {}
         self._needs_more = False
 
     def run(self, queue: list[Entry]) -> Relocation:
         """Place pods in their order until no more can be placed, or the answer is certain."""
         packer = self._state.packer
-        packer.ceiling = self._question.price_below
+        packer.ceiling = self._terms.price_below
         if self._closed:
-            queue = self._apart(queue)
+            queue = self._with_own_classes(queue)
         waiting: set[str] = set()
         hopeless: list[Entry] = []
         while queue:
@@ -340,7 +350,7 @@ class _Search:
                 packer.preferred = self._emptiest_first() if is_moved else ()
                 outcome = Outcome.REFUSED if pod_class.is_hopeless else packer.place(pod_class, pod)
                 if outcome is Outcome.PLACED:
-                    if self._is_over(pod):
+                    if self._is_answered_by(pod):
                         return self._answer()
                     continue
                 if outcome is Outcome.WAITS:
@@ -349,8 +359,8 @@ class _Search:
                 is_lost = pod_class.is_hopeless or (is_needing and outcome is Outcome.TOO_DEAR)
                 if not is_lost:
                     again.append(entry)
-                elif is_needing and self._question.stops_early:
-                    self._homeless[pod.key] = self._brief_reason()
+                elif is_needing and self._terms.stops_early:
+                    self._unplaced[pod.key] = self._brief_reason()
                     return self._answer()
                 else:
                     hopeless.append(entry)
@@ -358,7 +368,7 @@ class _Search:
                 hopeless += again
                 break
             queue = again
-        self._give_up([entry for entry in hopeless if entry[0].uid in self._needing], waiting)
+        self._note_reasons([entry for entry in hopeless if entry[0].uid in self._needing], waiting)
         return self._answer()
 
     def _mask(self, names: Iterable[str]) -> int:
@@ -370,7 +380,7 @@ class _Search:
         return mask
 
     def _emptiest_first(self) -> Sequence[int]:
-        """Return the nodes that a moved pod takes before others, as kube-scheduler would."""
+        """Return the nodes with room of buffers, emptiest first, as kube-scheduler prefers them."""
         existing = self._state.problem.existing
 
         def emptiness(node: int) -> int:
@@ -383,8 +393,8 @@ class _Search:
 
         return sorted(self._crowded, key=emptiness, reverse=True)
 
-    def _apart(self, queue: list[Entry]) -> list[Entry]:
-        """Give pending pods classes of their own: nodes are closed to the others alone."""
+    def _with_own_classes(self, queue: list[Entry]) -> list[Entry]:
+        """Give waiting pods classes of their own, because nodes are closed to moved pods only."""
         twins: dict[int, PodClass] = {}
         result: list[Entry] = []
         for pod, pod_class in queue:
@@ -393,46 +403,46 @@ class _Search:
                 continue
             if id(pod_class) not in twins:
                 twins[id(pod_class)] = twin = replace(pod_class)
-                twin.begin()
+                twin.reset()
             result.append((pod, twins[id(pod_class)]))
         return result
 
-    def _is_over(self, pod: Pod) -> bool:
-        """Note where a pod was put; say whether the question is answered by that."""
+    def _is_answered_by(self, pod: Pod) -> bool:
+        """Note the node of a placed pod; say whether the answer is certain now."""
         planned, existing = self._state.planned, self._state.problem.existing
         node = planned.last
         if node >= existing.count:
             if pod.uid not in self._needing:
                 return False
             self._claims[node] = None
-            most = self._question.new_nodes_max
+            most = self._terms.new_nodes_max
             self._needs_more = most is not None and len(self._claims) > most
             return self._needs_more
         if pod.uid not in self._moving:
-            self._others[pod.uid] = node
+            self._other_placements[pod.uid] = node
             return False
         self._placements.setdefault(node, []).append(pod.key)
         if existing.nodes[node].is_initialized:
             return False
         name = existing.nodes[node].name
-        self._homeless[pod.key] = f"would schedule against uninitialized node {name}"
-        return self._question.stops_early
+        self._unplaced[pod.key] = f"would schedule against uninitialized node {name}"
+        return self._terms.stops_early
 
-    def _give_up(self, left: list[Entry], waiting: set[str]) -> None:
-        """Note why pods find no place."""
+    def _note_reasons(self, left: list[Entry], waiting: set[str]) -> None:
+        """Note the reason why each pod finds no place."""
         if not left:
             return
-        if self._question.stops_early:
-            self._homeless[left[0][0].key] = self._brief_reason()
+        if self._terms.stops_early:
+            self._unplaced[left[0][0].key] = self._brief_reason()
             return
         offer = self._state.problem.offer
         reason = Reason.NO_HOST if offer.pools else Reason.NO_POOL
         refuser = Refuser(self._state.packer, offer.templates, offer.notices, reason)
         for refusal in refuser.refuse(left, waiting):
-            self._homeless.update(dict.fromkeys(refusal.pods, why(refusal)))
+            self._unplaced.update(dict.fromkeys(refusal.pods, why(refusal)))
 
     def _brief_reason(self) -> str:
-        price = self._question.price_below
+        price = self._terms.price_below
         if price is None:
             return why(Refusal(Reason.NO_HOST, ()))
         detail = f"no other node, and no new one for less than ${price / MICROS_PER_DOLLAR:.4f}/h"
@@ -440,7 +450,7 @@ class _Search:
 
     def _answer(self) -> Relocation:
         existing = self._state.problem.existing
-        is_lost = self._needs_more or (self._homeless and self._question.stops_early)
+        is_lost = self._needs_more or (self._unplaced and self._terms.stops_early)
         launches = () if is_lost else tuple(self._launches())
         placements = tuple(
             Nomination(existing.nodes[node].name, tuple(keys))
@@ -449,18 +459,18 @@ class _Search:
         return Relocation(
             launches,
             tuple(each.node for each in placements),
-            tuple(f"{key}: {reason}" for key, reason in self._homeless.items()),
+            tuple(f"{key}: {reason}" for key, reason in self._unplaced.items()),
             placements,
-            {uid: existing.nodes[node].name for uid, node in self._others.items()},
+            {uid: existing.nodes[node].name for uid, node in self._other_placements.items()},
             needs_more_nodes=self._needs_more,
         )
 
     def _launches(self) -> Iterable[Launch]:
-        """Turn new nodes into launches; pods of those that cannot be launched are homeless."""
+        """Return the launches of new nodes; pods of nodes that cannot be launched are unplaced."""
         planned, snapshot = self._state.planned, self._state.problem.snapshot
         launcher = self._state.launcher
         is_strict = snapshot.settings.min_values_policy is MinValuesPolicy.STRICT
-        price = self._question.price_below
+        price = self._terms.price_below
         for node in sorted(self._claims):
             launch = launcher.launch(node, is_strict=is_strict, price_below=price)
             if launch is not None:
@@ -470,4 +480,4 @@ class _Search:
             reason = lacking if price is None else self._brief_reason()
             for pod in planned.pods[node]:
                 if pod.uid in self._needing:
-                    self._homeless[pod.key] = reason
+                    self._unplaced[pod.key] = reason

@@ -88,7 +88,7 @@ class Drift:
         found = relocate_keeping_places(candidate, evaluation, moved)
         if found.is_out_of_time:
             return refuse(candidate, NodeReason.OUT_OF_TIME, self.name)
-        if not found.homeless:
+        if not found.unplaced:
             return self._command(candidate, found, evaluation)
         if evaluation.snapshot.settings.terminate_first_drift:
             credited = relocate_with_credit(candidate, evaluation, moved)
@@ -97,8 +97,8 @@ class Drift:
                 if not left.remaining:
                     return refuse(candidate, NodeReason.BUDGET_SPENT, self.name, str(left))
                 return self._command(candidate, credited, evaluation, NO_RESERVED_CAPACITY)
-        shown = "; ".join(found.homeless[:_SHOWN_MAX])
-        pods = tuple(each.partition(": ")[0] for each in found.homeless)
+        shown = "; ".join(found.unplaced[:_SHOWN_MAX])
+        pods = tuple(each.partition(": ")[0] for each in found.unplaced)
         return refuse(candidate, NodeReason.PODS_UNPLACED, self.name, shown, pods=pods)
 
     def _command(

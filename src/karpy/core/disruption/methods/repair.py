@@ -292,14 +292,14 @@ class Repair:
         found = relocate_keeping_places(candidate, evaluation)
         if found.is_out_of_time:
             return refuse(candidate, NodeReason.OUT_OF_TIME, self.name)
-        if found.homeless and evaluation.snapshot.settings.terminate_first_repair:
+        if found.unplaced and evaluation.snapshot.settings.terminate_first_repair:
             credited = relocate_with_credit(candidate, evaluation)
             if credited is not None:
                 first = self._command(broken, evaluation, NO_RESERVED_CAPACITY)
                 return replace(first, nominated=credited.nodes)
-        if found.homeless:
-            shown = "; ".join(found.homeless[:_SHOWN_MAX])
-            pods = tuple(each.partition(": ")[0] for each in found.homeless)
+        if found.unplaced:
+            shown = "; ".join(found.unplaced[:_SHOWN_MAX])
+            pods = tuple(each.partition(": ")[0] for each in found.unplaced)
             return refuse(candidate, NodeReason.PODS_UNPLACED, self.name, shown, pods=pods)
         replacements = tuple(Replacement(each) for each in found.launches)
         command = self._command(broken, evaluation)

@@ -1,1 +1,1 @@
-"""Packers: each chooses the node for a pod."""
+"""Chooses the node for each pod: the packer, its checks, short cuts and other orders."""

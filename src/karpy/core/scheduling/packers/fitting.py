@@ -1,4 +1,4 @@
-"""Whether and how a node takes a pod: what any packer needs to know before it chooses."""
+"""Whether a node takes a pod, and what a claim becomes with it; the packer chooses the node."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
@@ -9,7 +9,7 @@ from karpy.core.scheduling.instancetypes import members
 from karpy.core.scheduling.limits import Refused, Reservations
 from karpy.core.scheduling.plannednodes import PlannedNodes
 from karpy.core.scheduling.podclasses import DEAR_PERCENT, KeyRule, PodClass, Reach, Step
-from karpy.core.scheduling.signatures import NEVER, Signatures, Want, reached, relax
+from karpy.core.scheduling.signatures import NEVER, PodRequirements, Signatures, reached, relax
 from karpy.core.scheduling.templates import Template
 from karpy.core.scheduling.topology import AnyGroup
 from karpy.core.scheduling.topologygroups import DomainGroup, HostGroup
@@ -18,18 +18,25 @@ from karpy.model.pods import HostPort, Pod
 from karpy.model.resources import Resources
 
 Choice: TypeAlias = tuple[KeyRule, int, bool]
-"""A key, the domains of it that are open now, and whether one of them must be chosen."""
-Settled: TypeAlias = tuple[int, int, frozenset[str], bool]
-"""What a claim would be with one more pod: signature, types, reservations, minValues lowered."""
+"""A rule on a key, the domains that it allows now, and whether one of them must be chosen."""
+ClaimChange: TypeAlias = tuple[int, int, frozenset[str], bool]
+"""What a claim becomes with a pod: signature, types, reservations, and if minValues are lowered."""
 
 HOLDS_NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class Ask:
-    """One kind of demand on a node."""
+    """
+    What one or more pod classes ask of a single node, and which nodes may still meet it.
+
+    An ask consists of requests, host ports, tolerations (as the reach) and alternative requirement
+    sets. Nodes only get fuller while pods are placed: a node that cannot meet the ask now is
+    dropped from `alive` until the next epoch. Topology and reservations are not part of an ask.
+    """
 
     __slots__ = (
         "alive",
+        "alternatives",
         "base",
         "demands",
         "epoch",
@@ -38,28 +45,32 @@ class Ask:
         "reach",
         "requests",
         "seen",
-        "wants",
     )
 
-    def __init__(self, requests: Resources, wants: tuple[Want, ...], reach: Reach) -> None:
+    def __init__(
+        self, requests: Resources, alternatives: tuple[PodRequirements, ...], reach: Reach
+    ) -> None:
         self.requests = requests
         self.demands: list[tuple[list[int], int]] = []
-        """For each resource what existing nodes have left, and how much is asked for."""
-        self.wants = wants
+        """By resource: the free amounts of all existing nodes, and the requested amount."""
+        self.alternatives = alternatives
+        """Requirement sets, of which a node must meet one; volumes may allow several places."""
         self.reach = reach
         self.ports: tuple[HostPort, ...] = ()
         self.base = 0
-        """Existing nodes that may take one before any pod is placed, as bits."""
+        """Existing nodes that may meet the ask before any pod is placed, as bits."""
         self.epoch = 0
+        """The epoch of the planned nodes in which `alive` and `seen` are valid."""
         self.alive = 0
-        """Nodes that may still take one, as bits."""
+        """Existing nodes and claims that may still meet the ask, as bits."""
         self.seen = 0
+        """Nodes with a smaller number are considered in `alive`."""
         self.fresh: dict[int, list[tuple[int, int]]] = {}
-        """By template: signature and types of a new claim, for each alternative that has any."""
+        """By index of a template: signature and types of a new claim, one pair per alternative."""
 
 
 class Asks:
-    """The asks met so far; classes that ask alike share one."""
+    """All asks of a problem; classes that ask the same of a node share one."""
 
     def __init__(self, planned: PlannedNodes, signatures: Signatures) -> None:
         self._planned = planned
@@ -67,15 +78,19 @@ class Asks:
         self._known: dict[object, Ask] = {}
 
     def of(self, pod_class: PodClass, step: Step) -> Ask:
-        """Return the ask of a step of a class."""
-        wants = step.wants
+        """Return the ask of a class at one of its steps."""
+        alternatives = step.alternatives
         ports = pod_class.pod.rules.ports
         attachments = pod_class.volumes.attachments
-        wanted: object = wants[0].index if len(wants) == 1 else tuple(each.index for each in wants)
+        wanted: object = (
+            alternatives[0].index
+            if len(alternatives) == 1
+            else tuple(each.index for each in alternatives)
+        )
         key = (id(pod_class.requests), wanted, step.reach.index, ports, attachments)
         ask = self._known.get(key)
         if ask is None:
-            ask = self._known[key] = Ask(pod_class.requests, wants, step.reach)
+            ask = self._known[key] = Ask(pod_class.requests, alternatives, step.reach)
             ask.ports = ports
             if self._planned.existing.count:
                 free = self._planned.existing.free
@@ -86,22 +101,22 @@ class Asks:
         return ask
 
     def renew(self, ask: Ask) -> None:
-        """Forget what was learned about a ask since pods were placed."""
+        """Set `alive` back to the existing nodes that may meet the ask, without claims."""
         planned = self._planned
         ask.alive, ask.seen = ask.base & planned.open_nodes, planned.existing.count
         ask.epoch = planned.epoch
 
     def refresh(self, ask: Ask) -> None:
-        """Let the ask know of claims made since it was last used."""
+        """Add the claims made since the last refresh to `alive`, if they may meet the ask."""
         planned = self._planned
         size = planned.size
         allowed = 0
-        for want in ask.wants:
-            if want.epoch != planned.epoch:
-                want.claims, want.seen, want.epoch = 0, 0, planned.epoch
-            if want.seen < size:
-                self._catch_up(want)
-            allowed |= want.claims
+        for required in ask.alternatives:
+            if required.epoch != planned.epoch:
+                required.claims, required.seen, required.epoch = 0, 0, planned.epoch
+            if required.seen < size:
+                self._catch_up(required)
+            allowed |= required.claims
         allowed = allowed >> ask.seen << ask.seen
         if not ask.reach.has_every_template:
             reachable = 0
@@ -112,18 +127,20 @@ class Asks:
         ask.seen = size
 
     def fresh(self, ask: Ask, template: Template) -> list[tuple[int, int]]:
-        """Return what new claims of a template could be: signature and types."""
+        """Return signature and types of a new claim of a template, one pair per alternative."""
         options = ask.fresh.get(template.index)
         if options is None:
             options = ask.fresh[template.index] = self._fresh(ask, template)
         return options
 
     def is_hopeless(self, ask: Ask) -> bool:
-        """Say whether nothing could ever take the ask."""
-        return not any(want.is_patient for want in ask.wants) and not self.has_host(ask)
+        """Say whether neither an existing node nor a claim can ever meet the ask."""
+        return not any(
+            required.may_join_later for required in ask.alternatives
+        ) and not self.has_host(ask)
 
     def has_host(self, ask: Ask) -> bool:
-        """Say whether an existing node or a new one could take the ask to begin with."""
+        """Say whether an existing node or a new claim can meet the ask."""
         if ask.alive & self._planned.existing_mask:
             return True
         return any(self.fresh(ask, template) for template in ask.reach.templates)
@@ -138,8 +155,8 @@ class Asks:
         if not roomy:
             return []
         options = []
-        for want in ask.wants:
-            signature = signatures.join(template.signature, want)
+        for required in ask.alternatives:
+            signature = signatures.join(template.signature, required)
             if signature != NEVER and (types := roomy & signatures.masks[signature]):
                 options.append((signature, types))
         return options
@@ -153,30 +170,30 @@ class Asks:
         if not alive:
             return 0
         matching = 0
-        for want in ask.wants:
-            if want.has_hostname:
+        for required in ask.alternatives:
+            if required.has_hostname:
                 return alive
             for label_set in existing.label_sets:
-                if self._signatures.label_fits(label_set.labels, label_set.index, want):
+                if self._signatures.label_fits(label_set.labels, label_set.index, required):
                     matching |= label_set.nodes
         return alive & matching
 
-    def _catch_up(self, want: Want) -> None:
+    def _catch_up(self, required: PodRequirements) -> None:
         planned, signatures = self._planned, self._signatures
-        start = max(want.seen, planned.existing.count)
-        if not want.requirements or want.is_patient:
-            want.claims |= (1 << planned.size) - (1 << start)
+        start = max(required.seen, planned.existing.count)
+        if not required.requirements or required.may_join_later:
+            required.claims |= (1 << planned.size) - (1 << start)
         else:
-            joinable = signatures.joinable(want)
+            joinable = signatures.joinable(required)
             found = 0
-            for signature in members(joinable & planned.birth_signatures):
-                found |= planned.born_as[signature]
-            want.claims |= found >> start << start
-        want.seen = planned.size
+            for signature in members(joinable & planned.first_signatures):
+                found |= planned.by_first_signature[signature]
+            required.claims |= found >> start << start
+        required.seen = planned.size
 
 
 class Fitter:
-    """Tries pods on nodes and puts them there."""
+    """Checks whether nodes take a pod, and places pods on nodes."""
 
     def __init__(
         self,
@@ -194,20 +211,20 @@ class Fitter:
         self._effort = effort
 
     def accepts(self, pod_class: PodClass, ask: Ask, node: int) -> bool:
-        """Say whether an existing node with enough room takes the pod."""
+        """Say whether an existing node with enough room meets requirements and volume limits."""
         existing = self.planned.existing
         if pod_class.volumes.attachments and not self._is_attachable(node, pod_class):
             return False
         labels, label_set = existing.labels[node], existing.label_set_of[node]
-        fits, wants = self.signatures.label_fits, ask.wants
-        if len(wants) == 1:
-            return fits(labels, label_set, wants[0])
-        return any(fits(labels, label_set, want) for want in wants)
+        fits, alternatives = self.signatures.label_fits, ask.alternatives
+        if len(alternatives) == 1:
+            return fits(labels, label_set, alternatives[0])
+        return any(fits(labels, label_set, required) for required in alternatives)
 
     def fit(
         self, pod_class: PodClass, ask: Ask, node: int, choices: list[Choice]
-    ) -> Settled | None:
-        """Return what a claim would be with the pod; drop it from the ask if it never can be."""
+    ) -> ClaimChange | None:
+        """Return what a claim becomes with the pod; drop a claim that cannot meet the ask."""
         planned = self.planned
         have = planned.types_left(node, ask.requests)
         before = planned.signature[node]
@@ -216,41 +233,47 @@ class Fitter:
         if pod_class.volumes.attachments:
             have &= self.types_attaching(node, pod_class)
         may_fit = False
-        for want in ask.wants:
-            signature = want.joined.get(before)
+        for required in ask.alternatives:
+            signature = required.joined.get(before)
             if signature is None:
-                signature = self.signatures.join(before, want)
+                signature = self.signatures.join(before, required)
             if signature == NEVER:
-                may_fit = may_fit or want.is_patient
+                may_fit = may_fit or required.may_join_later
                 continue
             types = have & self.signatures.masks[signature]
             if types:
                 may_fit = True
-                settled = self.settle(signature, types, choices, planned.held[node])
-                if settled.__class__ is tuple and not self.signatures.bestows(before, settled[0]):
-                    return settled
+                change = self.choose_domains(signature, types, choices, planned.held[node])
+                if change.__class__ is tuple and not self.signatures.adds_watched_label(
+                    before, change[0]
+                ):
+                    return change
         if not may_fit:
             ask.alive ^= 1 << node
         return None
 
-    def settle(
+    def choose_domains(
         self, signature: int, types: int, choices: list[Choice], held: frozenset[str] | None
-    ) -> Settled | Refused | None:
-        """Choose domains so that some type is left; `held` is None for a claim yet to be made."""
+    ) -> ClaimChange | Refused | None:
+        """
+        Return a claim with a pod, restricted to domains in which some type is left.
+
+        `held` are the reservations of the claim, None if it is a new one.
+        """
         if not choices:
             return self._vet(signature, types, held)
         refused: Refused | None = None
         masks = self.signatures.masks
         for narrowed in self._narrowed(signature, types, choices):
             if left := types & masks[narrowed]:
-                settled = self._vet(narrowed, left, held)
-                if isinstance(settled, tuple):
-                    return settled
-                refused = refused or settled
+                change = self._vet(narrowed, left, held)
+                if isinstance(change, tuple):
+                    return change
+                refused = refused or change
         return refused
 
     def _narrowed(self, signature: int, types: int, choices: list[Choice]) -> Iterable[int]:
-        """List the signatures that come of choosing domains, first choice first."""
+        """List the signatures with one choice of domains each, best choice first."""
         if len(choices) > 1:
             return self._combined(signature, types, choices)
         choice = choices[0]
@@ -261,7 +284,7 @@ class Fitter:
         return [narrow(signature, domains) if domains else signature for domains in options]
 
     def _combined(self, signature: int, types: int, choices: list[Choice]) -> Iterator[int]:
-        """Choose key by key, and go on only where types are left: there may be many keys."""
+        """Combine the domains of several keys, and skip combinations that leave no type."""
         options = [self._options(signature, types, choice) for choice in choices]
         if not all(options):
             return
@@ -285,7 +308,7 @@ class Fitter:
                 path.append((iter(options[len(path)]), narrowed))
 
     def _options(self, signature: int, types: int, choice: Choice) -> list[int]:
-        """List the sets of domains of a key to try, first choice first; 0 is no set at all."""
+        """List the domain sets of a key to try, best first; 0 leaves the key as it is."""
         rule, domains, is_pinned = choice
         possible = rule.table.of_signature(signature)
         allowed = domains & possible
@@ -294,10 +317,10 @@ class Fitter:
                 return [allowed]
             preferred = self.preferred(rule, allowed, signature, types)
             return [*preferred, allowed] if rule.is_optional else preferred
-        return [0] if not possible and rule.is_free_in_no_domain(signature) else []
+        return [0] if not possible and rule.allows_no_domain(signature) else []
 
     def preferred(self, rule: KeyRule, domains: int, signature: int, types: int) -> list[int]:
-        """List domains for a claim of some types as bits, first choice first."""
+        """List domains (as bits) for a claim of some types, best first."""
         if not domains & (domains - 1):
             return [domains] if domains else []
         if self.signatures.table.is_even(DEAR_PERCENT):
@@ -309,8 +332,8 @@ class Fitter:
 
     def _vet(
         self, signature: int, types: int, held: frozenset[str] | None
-    ) -> Settled | Refused | None:
-        """See to minValues and reservations."""
+    ) -> ClaimChange | Refused | None:
+        """Check minValues and reservations; return the claim, or why it is not possible."""
         is_relaxed = False
         if self.signatures.varieties[signature] and (
             lacking := reached(self.signatures, signature, types)
@@ -326,13 +349,13 @@ class Fitter:
             return offered
         return (signature, types, offered, is_relaxed)
 
-    def add(self, pod_class: PodClass, node: int, settled: Settled, pod: Pod) -> None:
-        """Put the pod on a claim that becomes what was settled."""
+    def add(self, pod_class: PodClass, node: int, change: ClaimChange, pod: Pod) -> None:
+        """Place the pod on a claim, and change the claim accordingly."""
         planned = self.planned
-        planned.types[node] = settled[1]
-        if settled[0] != planned.signature[node]:
-            planned.retype(node, settled[0])
-        _, _, held, is_relaxed = settled
+        signature, types, held, is_relaxed = change
+        planned.types[node] = types
+        if signature != planned.signature[node]:
+            planned.retype(node, signature)
         planned.relaxed[node] = planned.relaxed[node] or is_relaxed
         if planned.held[node] != held:
             self.reservations.hold(planned.held[node], held)
@@ -340,6 +363,7 @@ class Fitter:
         self.record(pod_class, node, pod)
 
     def record(self, pod_class: PodClass, node: int, pod: Pod) -> None:
+        """Place the pod on a node that needs no other change."""
         planned = self.planned
         planned.put(node, pod, pod_class.requests)
         if pod_class.volumes.attachments:
@@ -348,7 +372,7 @@ class Fitter:
             self.count(pod_class, node)
 
     def count(self, pod_class: PodClass, node: int) -> None:
-        """Let all groups know that a pod was placed."""
+        """Count a placed pod in all its groups."""
         for group in pod_class.counted:
             if group.filter is None or group.filter.accepts(self.planned.site(node)):
                 self._count(group, node)

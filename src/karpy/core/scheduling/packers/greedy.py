@@ -1,4 +1,4 @@
-"""Choose the node for each pod in Karpenter's order: first fit."""
+"""Places pods one by one as Karpenter does: on the first node that takes the pod."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -25,26 +25,26 @@ from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
 
 _Open: TypeAlias = tuple[int, bool, bool, bool]
-"""Of a key: its open domains, and how a claim that takes the pod has to choose among them."""
+"""The state of a key: open domains, is_pinned, is_optional, and whether no pod is to avoid."""
 
 
-def worth_a_try(steps: Steps, failed: int, last: int, nodes: int) -> list[int]:
+def steps_worth_trying(steps: Steps, failed: int, last: int, nodes: int) -> list[int]:
     """
-    List the steps after one that failed for which other pods leave more open, the last one first.
+    List the steps after a failed one at which more nodes or domains are open, last step first.
 
-    All of them ask the same of a node, and each asks less of other pods than the one before it:
-    where the same is open, the answer is the same. `nodes` are those that may take the pod.
+    All steps up to `last` have equal node rules, and each drops one group of the step before it. A
+    step at which the same is open as at the step before fails as well. `nodes` may take the pod.
     """
-    outlook = _Outlook(steps, last, nodes)
-    return [index + 1 for index in range(last - 1, failed - 1, -1) if outlook.narrows_at(index)]
+    openness = _Openness(steps, last, nodes)
+    return [index + 1 for index in range(last - 1, failed - 1, -1) if openness.narrows_at(index)]
 
 
-class _Outlook:
-    """What is open at one step, then at the one above it, and so on."""
+class _Openness:
+    """The nodes and domains that the groups of a step leave open, from the last step upwards."""
 
     def __init__(self, steps: Steps, last: int, nodes: int) -> None:
         self._steps = steps
-        self._footing = steps.ground(last).footing
+        self._node_rules = steps.prepared_rules(last).node_rules
         self._nodes, self._is_alone = nodes, True
         for host, is_selected in steps[last].hosts:
             self._add_host(host, is_selected)
@@ -52,8 +52,8 @@ class _Outlook:
         self._is_closed = any(map(_is_closed, self._keys.values())) or self._has_no_node()
 
     def narrows_at(self, index: int) -> bool:
-        """Go up to a step; say whether less is open there than at the one below."""
-        # What is closed for a step is closed for all those above it.
+        """Go up to a step; say whether less is open there than at the step below."""
+        # Where nothing is open for a step, nothing is open for the steps above it.
         if self._is_closed:
             return False
         group, is_selected = self._steps.dropped(index)
@@ -62,8 +62,8 @@ class _Outlook:
             self._add_host(group, is_selected)
             self._is_closed = self._has_no_node()
             return before != (self._nodes, self._is_alone)
-        rule = KeyRule(group.domains, self._footing)
-        rule.hold(group, is_selected)
+        rule = KeyRule(group.domains, self._node_rules)
+        rule.add(group, is_selected)
         return self._add_rule(rule)
 
     def _add_host(self, group: HostGroup, is_selected: int) -> None:
@@ -78,7 +78,7 @@ class _Outlook:
         before = self._keys.get(key)
         if before is None:
             if not rule.table.all and more == (0, False, True, True):
-                # A label that no node has, and no pod to be away from.
+                # No node has the label, and no pod is to avoid.
                 return False
             after = more
         else:
@@ -104,11 +104,11 @@ def _is_closed(state: _Open) -> bool:
 
 
 _SHORT = 4
-"""Fewer steps that ask the same of a node are tried one by one."""
+"""Up to so many steps with equal node rules are tried one by one."""
 
 
 class Outcome(Enum):
-    """What became of a try."""
+    """The result of an attempt to place a pod."""
 
     PLACED = "placed"
     REFUSED = "refused"
@@ -117,7 +117,7 @@ class Outcome(Enum):
 
 
 class Packer:
-    """Places pods one after the other; keeps little state but the planned's."""
+    """Places pods one after the other; nearly all its state is in the planned nodes."""
 
     def __init__(
         self,
@@ -138,22 +138,22 @@ class Packer:
         self.closed = 0
         """Nodes that the pod to be placed may not go to, as bits."""
         self.preferred: Sequence[int] = ()
-        """Existing nodes that the pod to be placed goes to before others, the best one first."""
+        """Existing nodes to try before all others for the pod to be placed, best first."""
         self.ceiling: int | None = None
-        """What a new node must cost less than, in micro-dollars per hour."""
+        """A new node must cost less, in micro-dollars per hour; None for no bound."""
         self.steps_down = 0
-        """How far below their first step pods were placed, all together."""
+        """The number of steps that all placed pods together went down their ladders."""
 
     def place(self, pod_class: PodClass, pod: Pod) -> Outcome:
-        """Find a place for one pod, letting go of preferences as needed."""
+        """Find a place for one pod, at the first step of its ladder that succeeds."""
         steps = pod_class.steps
         index, has_tried = 0, False
         known: Failure | None = None
         tries: list[int] = []
         while index < len(steps):
             failure = pod_class.failures[index]
-            # Steps in a row may share what became of them.
-            if failure is not None and (failure is known or not failure.may_have_passed()):
+            # Steps in a row may share a failure.
+            if failure is not None and (failure is known or not failure.is_outdated()):
                 known = failure
                 index += 1
                 continue
@@ -170,7 +170,7 @@ class Packer:
         return Outcome.REFUSED
 
     def _next_step(self, pod_class: PodClass, failed: int, tries: list[int]) -> int:
-        """Return the next step to try, the steps before it fail with the one that has."""
+        """Return the next step worth trying; note a failure for the steps before it."""
         steps = pod_class.steps
         last = steps.last_alike(failed)
         self.effort.spend(1)
@@ -184,15 +184,15 @@ class Packer:
             if not tries:
                 self.effort.spend(last - failed)
                 self.asks.refresh(ask)
-                tries += (last + 1, *worth_a_try(steps, failed, last, ask.alive))
+                tries += (last + 1, *steps_worth_trying(steps, failed, last, ask.alive))
             following = tries.pop()
-            # What those between ask for is among what the one that has failed asks for.
+            # The groups of the steps between are among those of the failed step.
             failure = self._unless(self._watched(steps[failed]))
         pod_class.fail(failed + 1, failure, following)
         return following
 
     def _failure(self, step: Step, ask: Ask | None) -> Failure:
-        """Remember what would have to change for the step to succeed."""
+        """Return the failure of a step, with what must change before another try."""
         if ask is not None and self.asks.is_hopeless(ask):
             return FOR_GOOD
         for rule in step.keys:
@@ -209,10 +209,10 @@ class Packer:
         return [*step.watched, *self._gains(step)]
 
     def _gains(self, step: Step) -> list[Versioned]:
-        return [self.planned.gains] if step.is_patient else []
+        return [self.planned.label_gains] if step.retries_on_gains else []
 
     def ask_of(self, pod_class: PodClass, index: int) -> Ask:
-        """Return the ask of one step of a class."""
+        """Return the ask of one step of a class, valid for this epoch."""
         ask: Ask | None = pod_class.asks[index]
         if ask is None:
             known = pod_class.steps[index].asks
@@ -226,10 +226,10 @@ class Packer:
         return ask
 
     def has_host(self, pod_class: PodClass) -> bool:
-        """Say whether some step of a class could be met to begin with, if by a node made for it."""
+        """Say whether an existing node or a new claim can meet the ask of some step."""
         steps, index = pod_class.steps, 0
         while index < len(steps):
-            # Steps that ask the same of a node have the same ask.
+            # Steps with equal node rules have the same ask.
             if self.asks.has_host(self.ask_of(pod_class, index)):
                 return True
             self.effort.spend(1)
@@ -259,7 +259,7 @@ class Packer:
         return self._open_claim(pod_class, step, ask, choices, pod)
 
     def _candidates(self, step: Step, ask: Ask, choices: list[Choice]) -> int:
-        """Return the nodes that have not said no, and where the pod's neighbours allow it."""
+        """Return the nodes that may meet the ask, and that topology and ports allow."""
         candidates: int = ask.alive
         for group, is_selected in step.hosts:
             if group.kind is Kind.AFFINITY:
@@ -269,10 +269,10 @@ class Packer:
         for rule, domains, _ in choices:
             table = rule.table
             if rule.is_optional:
-                # A claim that takes a pod which shuns domains may be in none of them from then on.
-                unsure = ~self.planned.existing_mask if rule.may_appear else 0
+                # With the pod, a claim may be in no domain at all, which anti-affinities allow.
+                unsure = ~self.planned.existing_mask if rule.pod_names_key else 0
                 candidates &= table.nodes_in(domains) | ~table.anywhere | unsure
-            elif rule.may_appear:
+            elif rule.pod_names_key:
                 claims_without = ~table.anywhere & ~self.planned.existing_mask
                 candidates &= table.nodes_in(domains) | claims_without
             else:
@@ -297,7 +297,7 @@ class Packer:
         return True
 
     def first_existing(self, pod_class: PodClass, ask: Ask, nodes: int) -> int | None:
-        """Return the first of some existing nodes that takes a ask; it forgets those before."""
+        """Return the first of some existing nodes that meets an ask; drop the nodes before it."""
         full, found = 0, None
         demands, accepts = ask.demands, self.fitter.accepts
         while nodes:
@@ -329,9 +329,9 @@ class Packer:
                 continue
             claims ^= candidates
             for node in members(candidates):
-                settled = self.fitter.fit(pod_class, ask, node, choices)
-                if settled is not None:
-                    self.fitter.add(pod_class, node, settled, pod)
+                change = self.fitter.fit(pod_class, ask, node, choices)
+                if change is not None:
+                    self.fitter.add(pod_class, node, change, pod)
                     return True
             if not claims:
                 break
@@ -353,16 +353,16 @@ class Packer:
                 left = types if within == -1 else types & within
                 if not left:
                     continue
-                settled = self.fitter.settle(signature, left, choices, None)
-                has_to_wait = has_to_wait or settled is Refused.WAIT
-                if isinstance(settled, tuple):
-                    node = self.planned.open_claim(template, settled[0], settled[1])
-                    self.limits.spend(template.name, settled[1])
-                    self.fitter.add(pod_class, node, settled, pod)
+                change = self.fitter.choose_domains(signature, left, choices, None)
+                has_to_wait = has_to_wait or change is Refused.WAIT
+                if isinstance(change, tuple):
+                    node = self.planned.open_claim(template, change[0], change[1])
+                    self.limits.spend(template.name, change[1])
+                    self.fitter.add(pod_class, node, change, pod)
                     return Outcome.PLACED
             if has_to_wait:
                 return Outcome.WAITS
-            # Neither a preference nor the weight of a NodePool gives way to a price.
+            # No preference is dropped and no NodePool of lower weight tried to save money.
             if self._is_too_dear(pod_class, ask, template, choices):
                 return Outcome.TOO_DEAR
         return Outcome.REFUSED
@@ -370,12 +370,12 @@ class Packer:
     def _is_too_dear(
         self, pod_class: PodClass, ask: Ask, template: Template, choices: list[Choice]
     ) -> bool:
-        """Say whether a new claim that is refused would be none but for its price."""
+        """Say whether a new claim is refused only because of its price."""
         if self.ceiling is None:
             return False
         within = self._types_within(template, pod_class, ignores_price=True)
         return any(
-            isinstance(self.fitter.settle(signature, types & within, choices, None), tuple)
+            isinstance(self.fitter.choose_domains(signature, types & within, choices, None), tuple)
             for signature, types in self.asks.fresh(ask, template)
             if types & within
         )
@@ -383,7 +383,7 @@ class Packer:
     def _types_within(
         self, template: Template, pod_class: PodClass, *, ignores_price: bool = False
     ) -> int:
-        """Return the types that limits, the price and volumes leave to a new claim; -1 for all."""
+        """Return the types (-1: all) that limits, price and volumes leave to a new claim."""
         within = self.limits.types_within(template.name)
         if self.ceiling is not None and not ignores_price:
             within &= self.signatures.cheaper_than(self.ceiling, template.signature)

@@ -1,4 +1,4 @@
-"""Other orders in which pods can be placed, and which of two verdicts is the better one."""
+"""Further orders in which to place pods, and which of two verdicts is better."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
@@ -12,20 +12,21 @@ from karpy.model.resources import CPU, MEMORY
 from karpy.model.verdicts import Verdict
 
 LAUNCHES_MIN: Final = 2
-"""A single node is much the same in every order, and pods wait for it."""
+"""The fewest launches worth another order; one node is much the same in every order."""
 SAVING_MIN_PERCENT: Final = 1
-"""Less is not worth while: the room that a dearer plan leaves is of use as well."""
+"""The least saving that counts, because the free room of a dearer plan is of use as well."""
 
 
 class Draft(NamedTuple):
-    """A verdict until there is a better one, and how far pods went down their ladders for it."""
+    """A verdict that stands until another order gives a better one."""
 
     verdict: Verdict
     steps_down: int = 0
+    """How many steps all its pods together went down their ladders."""
     pods: tuple[Pod, ...] = ()
-    """In the order in which they had their turns."""
+    """The pods in the order in which they were placed."""
     work: int = 0
-    """What it took."""
+    """The work counted by `Effort`."""
 
 
 def is_worth_another_look(draft: Draft) -> bool:
@@ -38,18 +39,18 @@ def is_worth_another_look(draft: Draft) -> bool:
 # the setting `packing` says so, and takes the cheapest plan.
 def other_orders(batch: Batch, well_known: frozenset[str]) -> Iterator[Batch]:
     """
-    Put pods in the order of CPU and memory taken together, then of how far these differ.
+    Return the batch in other orders: loners first, by CPU and memory together, by their difference.
 
-    Once more before that, with those first that keep away from their like: they need many nodes
-    anyway, on which the others then find room. There are none for pods that keep near or away from
-    each other in domains of their own making, which nodes get names for as pods come.
+    Loners may not share a node with pods like them. They need many nodes anyway, on which other
+    pods find room. There is no other order if a pod (anti-)affinity is on a custom label: nodes get
+    values of such a label in the order of the pods.
     """
     if _makes_domains(batch.pods, well_known):
         return
     cpu = sum(pod.requests.get(CPU, 0) for pod in batch.pods)
     memory = sum(pod.requests.get(MEMORY, 0) for pod in batch.pods)
 
-    # Shares of all that is asked for, without the fractions.
+    # The share of all requests, multiplied by all CPU and all memory to stay an integer.
     def both(pod: Pod) -> int:
         return pod.requests.get(CPU, 0) * memory + pod.requests.get(MEMORY, 0) * cpu
 
@@ -69,17 +70,18 @@ def other_orders(batch: Batch, well_known: frozenset[str]) -> Iterator[Batch]:
 
 def better(first: Draft, second: Draft, batch: Batch) -> Draft:
     """
-    Return the draft that leaves fewer pods out, then the clearly cheaper one, then the first.
+    Return the draft that leaves out fewer pods, else the clearly cheaper one, else the first.
 
-    Some things are not for sale: which pods get a place, and what the first one does not relax.
+    A cheaper draft must place the same pods, and relax no more preferences and minValues.
     """
     virtual = {pod.key for pod in batch.pods if pod.is_virtual}
-    have, other = _left_out(first.verdict), _left_out(second.verdict)
-    had, might = _shortfall(first, have, virtual), _shortfall(second, other, virtual)
-    if had != might:
-        return first if had < might else second
+    left_out, other_left_out = _left_out(first.verdict), _left_out(second.verdict)
+    lack = _shortfall(first, left_out, virtual)
+    other_lack = _shortfall(second, other_left_out, virtual)
+    if lack != other_lack:
+        return first if lack < other_lack else second
     is_as_good = (
-        have == other
+        left_out == other_left_out
         and second.steps_down <= first.steps_down
         and _relaxed(second.verdict) <= _relaxed(first.verdict)
     )
@@ -96,18 +98,18 @@ def _makes_domains(pods: tuple[Pod, ...], well_known: frozenset[str]) -> bool:
 
 
 def _is_loner(pod: Pod) -> bool:
-    """Say whether a pod must keep away, on its node, from others."""
+    """Say whether a pod has a hard spread or a required anti-affinity over hostnames."""
     spreads = (each.topology_key for each in pod.rules.spreads if not each.is_soft)
     return HOSTNAME in (*spreads, *(each.topology_key for each in pod.rules.anti_affinity))
 
 
 def _largest_first(pods: tuple[Pod, ...], size: Callable[[Pod], int]) -> tuple[Pod, ...]:
-    """Sort pods by size, and nothing else: those that exist stay first, equals in their order."""
-    # Pods that must be near others keep their turn: it says which of them starts a group, and
-    # whether all find each other in the end.
-    free = [pod for pod in pods if not pod.rules.affinity]
-    sorted_free = iter(sorted(free, key=lambda pod: (pod.is_virtual, -size(pod))))
-    return tuple(pod if pod.rules.affinity else next(sorted_free) for pod in pods)
+    """Sort pods by size, virtual pods last; pods of equal size keep their order."""
+    # Pods with a required affinity keep their positions: these decide which pod starts a group,
+    # and whether the pods after it find the group.
+    movable = [pod for pod in pods if not pod.rules.affinity]
+    in_order = iter(sorted(movable, key=lambda pod: (pod.is_virtual, -size(pod))))
+    return tuple(pod if pod.rules.affinity else next(in_order) for pod in pods)
 
 
 def _left_out(verdict: Verdict) -> set[str]:
@@ -124,6 +126,6 @@ def _relaxed(verdict: Verdict) -> int:
 
 
 def _shortfall(draft: Draft, left_out: set[str], virtual: set[str]) -> tuple[bool, int, int]:
-    """Say what a draft fails to do, worst first; room for virtual pods comes last."""
+    """Return whether a draft is incomplete, and how many real and virtual pods it leaves out."""
     real = len(left_out - virtual)
     return not draft.verdict.is_complete, real, len(left_out) - real
