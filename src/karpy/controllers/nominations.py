@@ -202,7 +202,7 @@ class PodNominator:
     def door(self, claim: str) -> GatePolicy:
         """Say whether a node may open for pods."""
         if claim in self._called:
-            return GatePolicy.CALLED
+            return GatePolicy.NOMINATED
         return GatePolicy.HELD if claim in self._awaited and self._is_allowed else GatePolicy.FREE
 
     def arrive(self, claim: str, node: str) -> None:

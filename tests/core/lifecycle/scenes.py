@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from karpy.codec.records import CLAIM_DEPENDENTS, POOL_DEPENDENTS
 from karpy.core.lifecycle.changes import FINALIZER
-from karpy.core.lifecycle.conditions import begun
+from karpy.core.lifecycle.conditions import with_initial_conditions
 from karpy.model.conditions import TRUE, UNKNOWN, Condition, Conditions
 from karpy.model.constraints import Taint, Toleration
 from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, SPOT, ZONE
@@ -75,7 +75,7 @@ def claim(**fields: Unpack[ClaimFields]) -> ClaimRecord:
         provider_id=provider_id,
         conditions=Conditions((), CLAIM_DEPENDENTS),
     )
-    record = begun(record, NOON - age)
+    record = with_initial_conditions(record, NOON - age)
     said = {**({"Launched": age} if provider_id else {}), **fields.get("said", {})}
     conditions = record.conditions
     for type_, since in said.items():

@@ -10,7 +10,7 @@ from karpy.core.lifecycle.eviction import (
     EvictionStep,
     EvictionVerb,
     Protection,
-    after_clash,
+    after_budget_conflict,
     after_deletion,
     after_eviction,
     eviction_reason,
@@ -67,7 +67,7 @@ def test_the_earlier_deadline_and_the_harder_mode_win(
         (WAITS, bound("web-1", phase="Succeeded"), EvictionVerb.DROP),
         (WAITS, bound("web-1", deleted=NOON), EvictionVerb.DROP),
         (WAITS, bound("web-1", owner=NODE_OWNER), EvictionVerb.DROP),
-        (WAITS, bound("web-1", do_not_disrupt="true"), EvictionVerb.STAY),
+        (WAITS, bound("web-1", do_not_disrupt="true"), EvictionVerb.RETRY),
         (until(31), bound("web-1"), EvictionVerb.EVICT),
         (until(30), bound("web-1"), EvictionVerb.EVICT),
         (until(-9), bound("web-1", phase="Failed"), EvictionVerb.DROP),
@@ -132,7 +132,7 @@ def test_the_owner_of_a_protected_pod_gets_an_event_that_says_until_when() -> No
 
     move = next_step(WAITS, pod, NOON)
 
-    assert move.verb is EvictionVerb.STAY
+    assert move.verb is EvictionVerb.RETRY
     assert [each.reason for each in move.notices] == ["DoNotDisruptUntil"]
 
 
@@ -176,7 +176,7 @@ def test_a_budget_that_forbids_an_eviction_is_told() -> None:
 
 
 def test_several_budgets_of_one_pod_are_told() -> None:
-    answered = after_clash(bound("web-1"), node(), 500)
+    answered = after_budget_conflict(bound("web-1"), node(), 500)
 
     assert answered.refusal == "eviction does not support multiple PDBs"
     assert [each.note for each in answered.notices] == [

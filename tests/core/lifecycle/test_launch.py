@@ -5,11 +5,11 @@ import pytest
 from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.lifecycle.launch import (
     LaunchedMachine,
-    hold,
+    add_finalizer,
     is_to_launch,
     launch_failed,
-    launch_sold_out,
     launch_succeeded,
+    launch_without_capacity,
     launch_without_class,
     shortened,
 )
@@ -37,10 +37,10 @@ def unlaunched() -> ClaimRecord:
     return claim(provider_id="", labels={"team": "shop"}, annotations={"hash": "old"})
 
 
-def test_a_claim_is_held_before_its_machine_is_asked_for() -> None:
+def test_a_claim_has_its_finalizer_before_its_machine_is_launched() -> None:
     bare = claim(provider_id="", finalizers=())
 
-    held = hold(bare).claim
+    held = add_finalizer(bare).claim
 
     assert held is not None
     assert not is_to_launch(bare)
@@ -98,7 +98,7 @@ def test_a_claim_that_is_sold_out_goes_and_its_waiting_pods_are_told() -> None:
         pod("ended", phase="Failed"),
     ]
 
-    changes = launch_sold_out(unlaunched(), "all options are sold out", pods)
+    changes = launch_without_capacity(unlaunched(), "all options are sold out", pods)
 
     labels = {
         "reason": "insufficient_capacity",
@@ -167,6 +167,6 @@ def test_messages_have_at_most_1024_characters(text: str, expected: str) -> None
 
 
 def test_events_are_cut_as_a_whole() -> None:
-    changes = launch_sold_out(unlaunched(), "x" * 2000, [pod("waits")])
+    changes = launch_without_capacity(unlaunched(), "x" * 2000, [pod("waits")])
 
     assert [len(each.note) for each in changes.notices] == [1024, 1024]

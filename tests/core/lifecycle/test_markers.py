@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.markers import (
-    AWAITED_PERIOD,
     BUSY_TIME,
+    RECHECK_PERIOD,
     PodEvent,
     can_wait,
     find_drift,
@@ -221,14 +221,14 @@ def test_a_mark_waits_for_a_while_when_there_is_much_to_do(
 
     said = changes.claim and condition_of(changes.claim, "Consolidatable")[0]
     assert said == expected
-    assert changes.requeue_after == (None if expected else AWAITED_PERIOD)
+    assert changes.requeue_after == (None if expected else RECHECK_PERIOD)
 
 
 def test_a_node_that_pods_are_on_their_way_to_is_not_quiet() -> None:
-    changes = mark_consolidatable(initialized(9 * MINUTE), MINUTE, NOON, is_awaited=True)
+    changes = mark_consolidatable(initialized(9 * MINUTE), MINUTE, NOON, is_nominated=True)
 
     assert condition_of(changes.claim, "Consolidatable")[0] == "absent"
-    assert changes.requeue_after == AWAITED_PERIOD
+    assert changes.requeue_after == RECHECK_PERIOD
 
 
 @pytest.mark.parametrize(

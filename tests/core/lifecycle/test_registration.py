@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes, Count, Remark, joined, listed
 from karpy.core.lifecycle.registration import (
-    HEARING_TIME,
+    TAINT_REMOVAL_LAG,
     ClaimInputs,
     GatePolicy,
     advance,
@@ -231,10 +231,10 @@ def test_the_gate_is_removed_once_the_noexecute_taint_is_seen_to_be_gone(
 ) -> None:
     made = node(taints=(GPU, stamped(NOON)))
 
-    early = with_gate_opened(made, GatePolicy.FREE, NOON + HEARING_TIME / 4)
-    late = with_gate_opened(made, GatePolicy.FREE, NOON + HEARING_TIME)
+    early = with_gate_opened(made, GatePolicy.FREE, NOON + TAINT_REMOVAL_LAG / 4)
+    late = with_gate_opened(made, GatePolicy.FREE, NOON + TAINT_REMOVAL_LAG)
 
-    assert early == (made, HEARING_TIME * 3 / 4)
+    assert early == (made, TAINT_REMOVAL_LAG * 3 / 4)
     assert (late[0].taints, late[1]) == ((GPU,), timedelta())
 
 
@@ -248,7 +248,7 @@ def test_a_node_that_was_just_shut_is_shut(microseconds: int) -> None:
 
     assert found == made
     assert left is not None
-    assert left > HEARING_TIME / 2
+    assert left > TAINT_REMOVAL_LAG / 2
 
 
 def test_a_clock_that_was_set_back_keeps_nothing_shut() -> None:
@@ -281,17 +281,17 @@ def test_a_node_without_a_gate_is_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("door", "taints", "left"),
+    ("gate_policy", "taints", "left"),
     [
         (GatePolicy.FREE, (GPU, NOT_READY, LONG_AGO), None),
         (GatePolicy.HELD, (GPU, NOT_READY, LONG_AGO), None),
-        (GatePolicy.CALLED, (GPU,), timedelta()),
+        (GatePolicy.NOMINATED, (GPU,), timedelta()),
     ],
 )
 def test_who_is_called_upon_does_not_wait_until_others_see_that_he_is_ready(
-    door: GatePolicy, taints: tuple[Taint, ...], left: timedelta | None
+    gate_policy: GatePolicy, taints: tuple[Taint, ...], left: timedelta | None
 ) -> None:
-    made, wait = with_gate_opened(gated(GPU, NOT_READY), door, NOON)
+    made, wait = with_gate_opened(gated(GPU, NOT_READY), gate_policy, NOON)
 
     assert (set(made.taints), wait) == (set(taints), left)
 
@@ -303,7 +303,7 @@ def test_a_node_is_held_although_it_could_open() -> None:
 def test_a_node_that_is_not_ready_stays_shut_even_if_called_upon() -> None:
     made = gated(NOT_READY, is_ready=False)
 
-    assert with_gate_opened(made, GatePolicy.CALLED, NOON) == (made, None)
+    assert with_gate_opened(made, GatePolicy.NOMINATED, NOON) == (made, None)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def young(age: float, *taints: Taint, is_ready: bool) -> NodeRecord:
     [
         (young(4, NOT_READY, is_ready=False), timedelta(seconds=6)),
         (young(4, NOT_READY, is_ready=True), timedelta(seconds=6)),
-        (young(4, is_ready=True), HEARING_TIME),
+        (young(4, is_ready=True), TAINT_REMOVAL_LAG),
     ],
     ids=["boots", "tainted", "gated"],
 )
@@ -381,7 +381,7 @@ def test_a_node_that_will_be_ready_in_a_moment_registers_without_a_word(
 def test_a_claim_keeps_silent_for_longer_on_a_node_that_is_held() -> None:
     made, late = claim(), young(12, is_ready=True)
 
-    assert advance(made, ClaimInputs((late,), door=GatePolicy.HELD), NOON).claim == made
+    assert advance(made, ClaimInputs((late,), gate_policy=GatePolicy.HELD), NOON).claim == made
     assert advance(made, ClaimInputs((late,)), NOON).claim != made
 
 
@@ -389,7 +389,7 @@ def test_a_claim_keeps_silent_for_longer_on_a_node_that_is_held() -> None:
 def test_a_registered_node_opens(said: dict[str, timedelta]) -> None:
     made = node(taints=(GATED,), labels=LABELS)
 
-    held = advance(claim(said=said), ClaimInputs((made,), door=GatePolicy.HELD), NOON)
+    held = advance(claim(said=said), ClaimInputs((made,), gate_policy=GatePolicy.HELD), NOON)
     free = advance(claim(said=said), ClaimInputs((made,)), NOON)
 
     assert GATED in (held.node or made).taints

@@ -7,12 +7,12 @@ from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.lifecycle.drain import DrainingNode
 from karpy.core.lifecycle.termination import (
     ClaimTermination,
-    claim_machine_answered,
+    after_claim_machine_deletion,
+    after_machine_deletion,
     claim_of,
     is_terminating,
-    machine_answered,
     may_lack_machine,
-    node_gone,
+    release_node,
     tainted,
     terminate_claim,
     terminate_node,
@@ -150,7 +150,7 @@ def test_a_node_without_a_claim_is_cleared_when_empty() -> None:
 
 
 def test_a_node_waits_for_the_end_of_its_machine() -> None:
-    changes = machine_answered(node(deleted=MINUTE), claim(), NOON, is_gone=False)
+    changes = after_machine_deletion(node(deleted=MINUTE), claim(), NOON, is_gone=False)
 
     expected = ("True", "InstanceTerminating", "")
     assert condition_of(changes.claim, "InstanceTerminating") == expected
@@ -158,7 +158,7 @@ def test_a_node_waits_for_the_end_of_its_machine() -> None:
 
 
 def test_a_node_goes_when_its_machine_is_gone() -> None:
-    changes = machine_answered(node(deleted=MINUTE), claim(), NOON, is_gone=True)
+    changes = after_machine_deletion(node(deleted=MINUTE), claim(), NOON, is_gone=True)
 
     pool = {"nodepool": "web"}
     assert condition_of(changes.claim, "InstanceTerminating")[0] == "True"
@@ -176,7 +176,7 @@ def test_a_node_goes_when_its_machine_is_gone() -> None:
 def test_a_node_without_a_claim_has_no_machine_to_wait_for() -> None:
     given = node(deleted=MINUTE)
 
-    assert machine_answered(given, None, NOON, is_gone=False) == node_gone(given, NOON)
+    assert after_machine_deletion(given, None, NOON, is_gone=False) == release_node(given, NOON)
 
 
 def going(**said: timedelta) -> ClaimRecord:
@@ -264,7 +264,7 @@ def test_a_claim_that_stays_or_is_let_go_is_left_alone(done: ClaimRecord) -> Non
 
 
 def test_a_claim_waits_for_the_end_of_its_machine() -> None:
-    changes = claim_machine_answered(going(), NOON, is_gone=False)
+    changes = after_claim_machine_deletion(going(), NOON, is_gone=False)
 
     expected = ("True", "InstanceTerminating", "")
     assert condition_of(changes.claim, "InstanceTerminating") == expected
@@ -274,7 +274,7 @@ def test_a_claim_waits_for_the_end_of_its_machine() -> None:
 def test_a_claim_goes_when_its_machine_is_gone() -> None:
     asked = going(InstanceTerminating=timedelta(seconds=30))
 
-    changes = claim_machine_answered(asked, NOON, is_gone=True)
+    changes = after_claim_machine_deletion(asked, NOON, is_gone=True)
 
     took = Count("nodeclaims_instance_termination_duration_seconds", {"nodepool": "web"}, 30.0)
     assert changes.claim is not None
