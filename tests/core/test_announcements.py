@@ -5,8 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.announcements import (
-    is_awaited,
     launch_notices,
+    names_real_pods,
     nomination_notices,
     pending_remark,
     refusal_notices,
@@ -50,7 +50,7 @@ def test_pods_that_do_not_exist_are_told_nothing() -> None:
     [((VIRTUAL.key,), False), (KEYS, True), ((VIRTUAL.key, DISPLACED), True)],
 )
 def test_a_node_is_awaited_by_pods_that_exist(keys: tuple[str, ...], *, expected: bool) -> None:
-    assert is_awaited(Nomination("n", keys), PODS) is expected
+    assert names_real_pods(Nomination("n", keys), PODS) is expected
 
 
 def refused(count: int, *decided: tuple[str, Constraint]) -> Refusal:

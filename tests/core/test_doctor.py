@@ -9,10 +9,10 @@ from karpy.core.doctor import (
     Definition,
     Facts,
     Health,
-    Holder,
     Judgement,
+    LeaseHolder,
     NodeClass,
-    Other,
+    OtherAutoscaler,
     Pool,
     Refused,
     Replica,
@@ -24,15 +24,17 @@ from karpy.core.doctor import (
 from karpy.core.rights import Right
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-LEADER = Holder("karpenter", "karpenter-1_uuid", 2.0, "registry/karpy:0.1.0")
-KARPENTER = Holder("kube-system", "karpenter-9_uuid", 2.0, "public.ecr.aws/karpenter/controller:1")
-HANDLER = Other("Node Termination Handler", "Deployment kube-system/nth", "shop")
+LEADER = LeaseHolder("karpenter", "karpenter-1_uuid", 2.0, "registry/karpy:0.1.0")
+KARPENTER = LeaseHolder(
+    "kube-system", "karpenter-9_uuid", 2.0, "public.ecr.aws/karpenter/controller:1"
+)
+HANDLER = OtherAutoscaler("Node Termination Handler", "Deployment kube-system/nth", "shop")
 WELL = Facts(
     namespace="karpenter",
     provider="aws",
     version="v1.34.2-eks-1",
-    ours=NOON,
-    theirs=NOON,
+    local_time=NOON,
+    server_time=NOON,
     definitions=(Definition("nodepools.karpenter.sh"),),
     account_name="system:serviceaccount:karpenter:karpenter",
     holders=(LEADER,),
@@ -57,9 +59,9 @@ CASES: dict[str, tuple[dict[str, Any], str, Health, str]] = {
     "old": ({"version": "v1.28.1"}, "Kubernetes", Health.RED, "v1.28.1 is too old"),
     "new": ({"version": "v1.99.0"}, "Kubernetes", Health.YELLOW, "is newer than"),
     "mute": ({"version": ""}, "Kubernetes", Health.YELLOW, "does not say its version"),
-    "late": ({"ours": NOON - timedelta(minutes=2)}, "clock", Health.RED, "120 s behind"),
-    "early": ({"ours": NOON + timedelta(seconds=9)}, "clock", Health.YELLOW, "9 s ahead"),
-    "no time": ({"theirs": None}, "clock", Health.YELLOW, "does not say its time"),
+    "late": ({"local_time": NOON - timedelta(minutes=2)}, "clock", Health.RED, "120 s behind"),
+    "early": ({"local_time": NOON + timedelta(seconds=9)}, "clock", Health.YELLOW, "9 s ahead"),
+    "no time": ({"server_time": None}, "clock", Health.YELLOW, "does not say its time"),
     "gone": (
         {"definitions": (Definition("x", is_there=False),)},
         "definitions",
@@ -79,7 +81,7 @@ CASES: dict[str, tuple[dict[str, Any], str, Health, str]] = {
         "are older than Karpy",
     ),
     "denied": ({"denied": (Right("list", "", "pods"),)}, "rights", Health.RED, "lacks 1"),
-    "unasked": ({"is_asked_for": False}, "rights", Health.YELLOW, "could not be asked about"),
+    "unasked": ({"has_checked_rights": False}, "rights", Health.YELLOW, "could not be asked about"),
     "two lead": ({"holders": (LEADER, KARPENTER)}, "leader", Health.RED, "several operators"),
     "karpenter": ({"holders": (KARPENTER,)}, "leader", Health.YELLOW, "another operator"),
     "elsewhere": (
@@ -96,7 +98,7 @@ CASES: dict[str, tuple[dict[str, Any], str, Health, str]] = {
     ),
     "handler": ({"others": (HANDLER,)}, "other autoscalers", Health.RED, "the same queue `shop`"),
     "autoscaler": (
-        {"others": (Other("Cluster Autoscaler", "Deployment kube-system/ca"),)},
+        {"others": (OtherAutoscaler("Cluster Autoscaler", "Deployment kube-system/ca"),)},
         "other autoscalers",
         Health.YELLOW,
         "run",

@@ -125,4 +125,4 @@ def test_a_node_counts_the_pods_that_are_expected_there() -> None:
 
     (shown,) = overview(seen, Verdict(nominations=(Nomination("a", ("shop/web-0",)),))).nodes
 
-    assert (shown.coming, shown.pods) == (1, ())
+    assert (shown.nominated_pods, shown.pods) == (1, ())
