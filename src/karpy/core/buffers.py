@@ -109,7 +109,7 @@ def settle(buffer: BufferRecord, resolution: Resolution, now: datetime) -> Buffe
 
 
 def wanted_replicas(buffer: BufferRecord, requests: Resources, workload_replicas: int) -> int:
-    """Return the larger of replicas and percentage within limits; without both, what these allow."""
+    """Return the larger of replicas and percentage within limits; else as many as these allow."""
     sizes = []
     if buffer.percentage is not None and workload_replicas > 0 and not buffer.pod_template:
         # A percentage is rounded up to whole pods, so that it reserves at least one.
