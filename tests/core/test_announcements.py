@@ -37,7 +37,7 @@ def told(notices: Iterable[Notice]) -> list[tuple[str, str]]:
     return [(each.subject.name, each.reason) for each in notices]
 
 
-def test_pods_that_do_not_exist_are_told_nothing() -> None:
+def test_virtual_pods_get_no_events() -> None:
     verdict = Verdict(refusals=(Refusal(Reason.NO_HOST, KEYS),))
 
     assert told(refusal_notices(verdict, PODS)) == [("web", "FailedScheduling")]
@@ -49,7 +49,9 @@ def test_pods_that_do_not_exist_are_told_nothing() -> None:
     ("keys", "expected"),
     [((VIRTUAL.key,), False), (KEYS, True), ((VIRTUAL.key, DISPLACED), True)],
 )
-def test_a_node_is_awaited_by_pods_that_exist(keys: tuple[str, ...], *, expected: bool) -> None:
+def test_a_nomination_of_virtual_pods_only_names_no_real_pods(
+    keys: tuple[str, ...], *, expected: bool
+) -> None:
     assert names_real_pods(Nomination("n", keys), PODS) is expected
 
 
@@ -97,7 +99,7 @@ LIMIT, TAINT, SIZE = Constraint.LIMIT, Constraint.TAINT, Constraint.RESOURCE
         ([refused(4)], "4 because one of its PersistentVolumeClaims does not exist"),
     ],
 )
-def test_pods_that_stay_pending_are_one_line(refusals: list[Refusal], expected: str) -> None:
+def test_pods_that_stay_pending_are_one_log_line(refusals: list[Refusal], expected: str) -> None:
     remark = pending_remark(Verdict(refusals=tuple(refusals)), {})
 
     assert remark is not None
@@ -114,11 +116,11 @@ def test_pods_that_stay_pending_are_one_line(refusals: list[Refusal], expected: 
         *(Reason.PREEMPTING, Reason.OPTED_OUT),
     ],
 )
-def test_pods_that_have_a_place_or_want_none_are_no_line(reason: Reason) -> None:
+def test_pods_with_a_node_or_none_needed_are_in_no_log_line(reason: Reason) -> None:
     assert pending_remark(Verdict(refusals=(Refusal(reason, (WEB.key,)),)), PODS) is None
 
 
-def test_virtual_pods_are_no_line() -> None:
+def test_virtual_pods_are_in_no_log_line() -> None:
     verdict = Verdict(refusals=(Refusal(Reason.NO_HOST, (VIRTUAL.key,)),))
 
     assert pending_remark(verdict, PODS) is None

@@ -48,7 +48,7 @@ WELL = Facts(
 )
 
 
-def test_a_cluster_that_is_well_is_green_all_over() -> None:
+def test_a_fit_cluster_is_green_in_every_check() -> None:
     judgements = examine(WELL)
 
     assert {each.health for each in judgements} == {Health.GREEN}
@@ -214,7 +214,7 @@ def _said(facts: Facts, check: str) -> list[Judgement]:
 
 
 @pytest.mark.parametrize(("change", "check", "health", "text"), CASES.values(), ids=CASES)
-def test_what_is_wrong_is_said_with_a_hint(
+def test_each_problem_has_a_judgement_with_a_hint(
     change: dict[str, Any], check: str, health: Health, text: str
 ) -> None:
     found = _said(replace(WELL, **change), check)
@@ -225,20 +225,20 @@ def test_what_is_wrong_is_said_with_a_hint(
     assert is_fit(examine(replace(WELL, **change))) == (health is not Health.RED)
 
 
-def test_a_handler_of_another_queue_is_no_harm_to_ours() -> None:
+def test_a_handler_of_another_queue_is_not_red() -> None:
     (judged,) = _said(replace(WELL, others=(replace(HANDLER, queue="other"),)), "other autoscalers")
 
     assert (judged.health, judged.text) == (Health.YELLOW, "drain nodes")
     assert "start nodes" not in judged.hint
 
 
-def test_of_an_account_that_does_not_answer_no_queue_is_missed() -> None:
+def test_without_an_identity_no_queue_is_missed() -> None:
     account = Account(refused=(Refused("region", "AWS_REGION is not set", "set AWS_REGION"),))
 
     assert _said(replace(WELL, cloud=account), "AWS queue") == []
 
 
-def test_before_karpy_is_installed_nothing_has_to_lead() -> None:
+def test_before_karpy_is_installed_no_leader_is_required() -> None:
     facts = replace(WELL, is_installed=False, holders=(), replicas=())
 
     assert [each.health for each in _said(facts, "leader")] == [Health.GREEN]
@@ -255,7 +255,7 @@ def test_before_karpy_is_installed_nothing_has_to_lead() -> None:
         ("statefulsets.apps", "workloads"),
     ],
 )
-def test_what_could_not_be_seen_is_not_judged(what: str, check: str) -> None:
+def test_a_check_is_left_out_if_its_resource_is_unreadable(what: str, check: str) -> None:
     facts = replace(WELL, holders=(), unseen=(Unseen(what, "forbidden"),))
 
     assert _said(facts, check) == []

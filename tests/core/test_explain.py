@@ -147,7 +147,7 @@ def test_a_refused_pod_is_explained_by_its_merged_pools() -> None:
     )
 
 
-def test_a_resource_that_no_type_has_is_no_matter_of_size() -> None:
+def test_a_resource_that_no_type_has_is_to_be_dropped() -> None:
     detail = "nvidia.com/gpu: 1 asked, 0 is the most a type leaves"
     why = Exclusion(Constraint.RESOURCE, detail, 9)
     pools = (PoolRefusal("general", why, True, 9, (why,), None),)
@@ -243,7 +243,7 @@ def test_a_bare_name_finds_pods_in_every_namespace() -> None:
     assert find_pods(cluster, "b/api") == ()
 
 
-def test_what_a_pod_asks_for_is_told_in_the_words_of_its_manifest() -> None:
+def test_the_constraints_of_a_pod_are_in_the_words_of_its_manifest() -> None:
     picky = pod(
         "web",
         cpu="1",

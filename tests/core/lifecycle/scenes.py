@@ -185,7 +185,7 @@ def bound(name: str, **fields: Unpack[BoundFields]) -> Pod:
     )
 
 
-def told(notices: Sequence[Notice]) -> list[tuple[str, str, str]]:
+def texts_of(notices: Sequence[Notice]) -> list[tuple[str, str, str]]:
     """Return kind, reason and text of notices."""
     return [(each.subject.kind.name, each.reason, each.note) for each in notices]
 
