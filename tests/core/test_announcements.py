@@ -138,7 +138,7 @@ def test_a_decision_that_launches_nothing_leaves_a_line_about_every_pod(seed: in
 
 
 def lasting(asked: Snapshot, verdict: Verdict) -> set[str]:
-    """Return the pods of a cluster that stay pending, neither on their way nor to be left alone."""
+    """Return the pods that stay pending for a reason that belongs into the log."""
     virtual = {each.key for each in asked.pods if each.is_virtual}
     passing = {Reason.NOT_YET_UNSCHEDULABLE, Reason.ON_ITS_WAY, Reason.PLACE_TAKEN}
     passing |= {Reason.PREEMPTING, Reason.OPTED_OUT}
@@ -147,7 +147,7 @@ def lasting(asked: Snapshot, verdict: Verdict) -> set[str]:
 
 
 def told_of(asked: Snapshot, verdict: Verdict) -> int:
-    """Return how many pods the line of a decision is about; its parts add up to all of them."""
+    """Return the number of pods in the log line of a decision, after a check of its sum."""
     remark = pending_remark(verdict, {each.key: each for each in asked.pods})
     if remark is None:
         return 0

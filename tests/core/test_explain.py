@@ -157,7 +157,7 @@ def test_a_resource_that_no_type_has_is_to_be_dropped() -> None:
 
 
 def test_a_full_limit_is_a_smaller_fix_than_a_taint() -> None:
-    """The taint was put there on purpose; the limit keeps out pods that belong there."""
+    """A taint was set on purpose; a limit keeps out pods that may run there."""
     full = PoolRefusal("general", Exclusion(Constraint.LIMIT, "cpu: 0 left of 200", 144), True, 144)
     refusal = Refusal(Reason.NO_HOST, ("shop/web",), pools=(tainted("gpu", "gpu:NoSchedule"), full))
 

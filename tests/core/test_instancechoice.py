@@ -1,4 +1,4 @@
-"""Which instance types meet given criteria, and the requirements that say the same."""
+"""Instance types that meet criteria, and equivalent requirements."""
 
 import pytest
 from hypothesis import assume, given
@@ -173,7 +173,7 @@ criteria = st.builds(
 
 @given(criteria)
 def test_requirements_allow_exactly_the_chosen_types(criteria: Criteria) -> None:
-    """What is pasted into a NodePool must not let other types in, nor keep chosen ones out."""
+    """In a NodePool they must neither allow other types nor exclude chosen ones."""
     chosen = choose(SOME, criteria)
     assume(chosen)
 

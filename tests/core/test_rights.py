@@ -1,4 +1,4 @@
-"""What `karpy doctor` asks about is what deploy/rbac.yaml grants."""
+"""`karpy doctor` checks the rights that deploy/rbac.yaml grants."""
 
 import pytest
 

@@ -30,7 +30,7 @@ counts = st.integers(0, 20)
 def given_up(
     replicas: int, nodes: Sequence[Node], *pods: Pod, heads: Headcount | None = None
 ) -> Adjustment:
-    """Return how a pool gives up its surplus; by default all its nodes are active."""
+    """Return the adjustment for a surplus; by default all nodes of the pool are active."""
     heads = Headcount(active=len(nodes)) if heads is None else heads
     return give_up_surplus(ThinOutQuestion(NOON, static(replicas), heads, tuple(nodes), pods))
 

@@ -26,11 +26,11 @@ DISRUPTED: Final = Taint("karpenter.sh/disrupted", "NoSchedule")
 
 
 class ClaimFields(TypedDict, total=False):
-    """What a claim may say; `said` are conditions that are True since the given age."""
+    """Fields of a claim; `said` are the conditions that are True, with how long they have been."""
 
     age: timedelta
     deleted: timedelta
-    """How long ago it began to go."""
+    """How long ago the claim was deleted."""
     generation: int
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -92,7 +92,7 @@ def condition_of(record: ClaimRecord | PoolRecord | None, type_: str) -> tuple[s
 
 
 class NodeFields(TypedDict, total=False):
-    """What a Node may say."""
+    """Fields of a Node."""
 
     name: str
     is_ready: bool
@@ -142,7 +142,7 @@ def pool(
 
 
 class BoundFields(TypedDict, total=False):
-    """What a bound pod may say."""
+    """Fields of a bound pod."""
 
     uid: str
     phase: str

@@ -65,7 +65,7 @@ STARTED = replace(
 
 
 def valued(counts: tuple[Count, ...], metric: str) -> dict[str, float]:
-    """Return the values of a metric by the labels that tell its series apart."""
+    """Return the values of a metric by the labels of its series."""
     return {
         " ".join(value for value in each.labels.values() if value != "provisioner"): each.value
         for each in counts
@@ -132,7 +132,7 @@ def zone_of(cluster: Snapshot, **fields: Unpack[PodFields]) -> str:
 
 
 def crowded(*zones: str) -> Snapshot:
-    """Return a cluster of three zones with a web pod in each zone named, as often as it is."""
+    """Return a cluster of three zones with one web pod for each zone given."""
     nodes = [node(f"n-{zone}", zone=zone) for zone in (ZONE_A, ZONE_B, ZONE_C)]
     there = [pod(f"web-{i}", on=f"n-{zone}", labels=WEB) for i, zone in enumerate(zones)]
     return snapshot(pods=there, nodes=nodes)
@@ -268,7 +268,7 @@ def test_an_unfinished_step_is_not_measured() -> None:
 
 
 def test_no_duration_is_negative() -> None:
-    """Kubernetes drops fractions of a second, and we do not."""
+    """Kubernetes timestamps have whole seconds, those of Karpy do not."""
     late = PodTiming(ACKED, FOUND, NOON)
 
     counts = (*bound_counts(STARTED, late), *startup_counts(STARTED, late))

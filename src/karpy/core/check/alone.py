@@ -328,7 +328,7 @@ def _surely_counts(cluster: PlannedCluster, spread: Spread, resident: Resident) 
     """
     Say whether a spread surely counts a pod, judged by the stated requirements of its place.
 
-    kube-scheduler's node filter is applied to the requirements of a launch. A label that only its
+    The solver applies the node filter to the requirements of a launch. A label that only its
     instance types define is not among them, so that such a pod does not count.
     """
     return spread.filter.counts_by(resident.place, partial(_stated_values, cluster, resident.place))
