@@ -366,7 +366,7 @@ def _replicas(facts: Facts) -> Judgement:
         return _red(check, "run on nodes that Karpy may remove", hint, shown)
     ready = [each for each in facts.replicas if each.is_ready]
     if not ready:
-        hint = f"look why: kubectl describe pods -n {facts.namespace}"
+        hint = f"see why: kubectl describe pods -n {facts.namespace}"
         return _red(check, "none is ready", hint, [each.name for each in facts.replicas])
     if len(ready) < _ENOUGH_REPLICAS:
         hint = "run two, on two nodes, so that one takes over from the other"

@@ -287,7 +287,7 @@ _POD_FIXES: Final = {
     ),
     Reason.PREEMPTING: "wait until the preempted pods are gone",
     Reason.ON_ITS_WAY: "wait for kube-scheduler to bind it",
-    Reason.PLACE_TAKEN: "wait until those nodes are open, ten seconds at most",
+    Reason.PLACE_TAKEN: "wait until the nodes launched with its own are open, ten seconds at most",
     Reason.LAUNCHED_IN_VAIN: (
         "see why kube-scheduler leaves it out (`kubectl describe pod`): a taint, a quota or a"
         " plugin that Karpy cannot know of"

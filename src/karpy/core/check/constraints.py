@@ -201,8 +201,8 @@ def missing_daemon_requests(
     daemons: Sequence[Daemon], bound: Iterable[Pod], allocatable: Resources
 ) -> Resources:
     """Return the requests of daemons that do not run on a node yet, at least zero."""
-    there = add(*(pod.requests for pod in bound if pod.is_owned_by(DAEMON_SET)))
-    rest = _on_top(add(*(each.pod.requests for each in daemons)), there)
+    running = add(*(pod.requests for pod in bound if pod.is_owned_by(DAEMON_SET)))
+    rest = _on_top(add(*(each.pod.requests for each in daemons)), running)
     if _is_room_for(rest, allocatable):
         return rest
     expected: Resources = {}
@@ -210,11 +210,11 @@ def missing_daemon_requests(
         more = add(expected, each.pod.requests)
         if _is_room_for(more, allocatable):
             expected = more
-    return _on_top(expected, there)
+    return _on_top(expected, running)
 
 
-def _on_top(expected: Resources, there: Resources) -> Resources:
-    return {name: max(0, amount - there.get(name, 0)) for name, amount in expected.items()}
+def _on_top(expected: Resources, running: Resources) -> Resources:
+    return {name: max(0, amount - running.get(name, 0)) for name, amount in expected.items()}
 
 
 def _is_room_for(requests: Resources, allocatable: Resources) -> bool:

@@ -75,9 +75,9 @@ def _check_volumes(place: Place, storage: Storage) -> Iterator[Breach]:
 def _check_ports(place: Place) -> Iterator[Breach]:
     """Yield host port conflicts in which at least one new pod takes part."""
     new_ports = [(pod, port) for pod in place.pods for port in pod.rules.ports]
-    there = [port for pod in place.bound for port in pod.rules.ports]
+    bound_ports = [port for pod in place.bound for port in pod.rules.ports]
     for pod, port in new_ports:
-        if _clashes(port, there):
+        if _clashes(port, bound_ports):
             yield Breach(Rule.HOST_PORT, place.name, pod.key, str(port.port))
     for (one, port), (other, second) in combinations(new_ports, 2):
         if one is not other and port.clashes_with(second):
@@ -190,7 +190,7 @@ def _find(volume: PodVolume, pod: Pod, storage: Storage) -> Volume | str:
 
 def _as_bound(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> Volume | str:
     if volume is None or volume.is_deleting:
-        return "there is no such volume, or not for long"
+        return "its volume does not exist or is being deleted"
     if not claim.is_bind_completed:
         return "its claim is still being bound"
     terms = tuple(_without_hostname(term) if volume.is_local else term for term in volume.terms)

@@ -166,8 +166,8 @@ class GatePolicy(Enum):
 
 
 # Differs: registration of a node: Karpenter removes the NoExecute taint, and
-# kube-controller-manager evicts pods that it sees before it sees the removal; Karpy first replaces
-# the taint by NoSchedule, then removes it, so that no pod is evicted.
+# kube-controller-manager evicts pods that are bound before it observes the removal; Karpy first
+# replaces the taint by NoSchedule, then removes it, so that no pod is evicted.
 def with_gate(node: NodeRecord, now: datetime, *, is_held: bool = False) -> NodeRecord:
     """Replace the unregistered NoExecute taint by a gate, a NoSchedule taint."""
     taints = tuple(each for each in node.taints if not is_unregistered(each))
