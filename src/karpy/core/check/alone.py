@@ -118,15 +118,15 @@ def _try_pool(
     template = template_of(pool)
     for required, topology in product(required_terms(pod), _volume_choices(volumes)):
         strict, by_volumes = collect(required), collect(topology)
-        asked, well_known = merge(strict, by_volumes), cluster.market.well_known
+        combined, well_known = merge(strict, by_volumes), cluster.market.well_known
         if why_incompatible(template, strict, well_known):
             yield Rule.NODE_AFFINITY
             continue
-        if why_disjoint(strict, by_volumes) or why_incompatible(template, asked, well_known):
+        if why_disjoint(strict, by_volumes) or why_incompatible(template, combined, well_known):
             yield Rule.VOLUME_TOPOLOGY
             continue
         # A negative requirement does not define a label.
-        known = {key: each for key, each in asked.items() if key in {*template, *well_known}}
+        known = {key: each for key, each in combined.items() if key in {*template, *well_known}}
         base = merge(template, known)
         choices = find_choices(cluster, pod, strict, base)
         if isinstance(choices, Rule):
@@ -339,12 +339,12 @@ def _domains_for_affinity(
 ) -> AllowedDomains:
     """Return the domains that surely have a selected pod; all if the pod may be the first."""
     selected = cluster.pod_index.select(*group.scopes)
-    topology = _known_domains(cluster, group.key, strict)
+    known = _known_domains(cluster, group.key, strict)
     may_be = [_possible_domains(cluster, each, group.key) for each in selected]
     if group.selects(pod) and not any(each.values or each.is_open for each in may_be):
-        return AllowedDomains(Rule.AFFINITY, group.key, topology, is_pinned=True)
+        return AllowedDomains(Rule.AFFINITY, group.key, known, is_pinned=True)
     sure = Tally(settled(_stated_domains(cluster, each, group.key) for each in selected))
-    left = frozenset(domain for domain in topology if sure[domain])
+    left = frozenset(domain for domain in known if sure[domain])
     return AllowedDomains(Rule.AFFINITY, group.key, left, is_pinned=False)
 
 
