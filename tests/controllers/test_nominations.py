@@ -280,7 +280,7 @@ async def test_a_pod_knows_its_node_when_that_opens() -> None:
 
     assert house.names() == {FIRM: "node-a"}
     assert house.called == [(FIRM, 0.0)]
-    assert (before, house.nominator.gate_policy(FIRM)) == (GatePolicy.HELD, GatePolicy.CALLED)
+    assert (before, house.nominator.gate_policy(FIRM)) == (GatePolicy.HELD, GatePolicy.NOMINATED)
 
 
 @on_virtual_time

@@ -5,8 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.announcements import (
-    is_awaited,
     launch_notices,
+    names_real_pods,
     nomination_notices,
     pending_remark,
     refusal_notices,
@@ -37,7 +37,7 @@ def told(notices: Iterable[Notice]) -> list[tuple[str, str]]:
     return [(each.subject.name, each.reason) for each in notices]
 
 
-def test_pods_that_do_not_exist_get_no_event() -> None:
+def test_virtual_pods_get_no_events() -> None:
     verdict = Verdict(refusals=(Refusal(Reason.NO_HOST, KEYS),))
 
     assert told(refusal_notices(verdict, PODS)) == [("web", "FailedScheduling")]
@@ -49,8 +49,10 @@ def test_pods_that_do_not_exist_get_no_event() -> None:
     ("keys", "expected"),
     [((VIRTUAL.key,), False), (KEYS, True), ((VIRTUAL.key, DISPLACED), True)],
 )
-def test_a_node_is_awaited_by_pods_that_exist(keys: tuple[str, ...], *, expected: bool) -> None:
-    assert is_awaited(Nomination("n", keys), PODS) is expected
+def test_a_nomination_of_virtual_pods_only_names_no_real_pods(
+    keys: tuple[str, ...], *, expected: bool
+) -> None:
+    assert names_real_pods(Nomination("n", keys), PODS) is expected
 
 
 def refused(count: int, *decided: tuple[str, Constraint]) -> Refusal:
@@ -97,7 +99,7 @@ LIMIT, TAINT, SIZE = Constraint.LIMIT, Constraint.TAINT, Constraint.RESOURCE
         ([refused(4)], "4 because one of its PersistentVolumeClaims does not exist"),
     ],
 )
-def test_pods_that_stay_pending_are_one_line(refusals: list[Refusal], expected: str) -> None:
+def test_pods_that_stay_pending_are_one_log_line(refusals: list[Refusal], expected: str) -> None:
     remark = pending_remark(Verdict(refusals=tuple(refusals)), {})
 
     assert remark is not None
@@ -114,11 +116,11 @@ def test_pods_that_stay_pending_are_one_line(refusals: list[Refusal], expected: 
         *(Reason.PREEMPTING, Reason.OPTED_OUT),
     ],
 )
-def test_pods_that_have_a_place_or_want_none_are_no_line(reason: Reason) -> None:
+def test_pods_with_a_node_or_none_needed_are_in_no_log_line(reason: Reason) -> None:
     assert pending_remark(Verdict(refusals=(Refusal(reason, (WEB.key,)),)), PODS) is None
 
 
-def test_virtual_pods_are_no_line() -> None:
+def test_virtual_pods_are_in_no_log_line() -> None:
     verdict = Verdict(refusals=(Refusal(Reason.NO_HOST, (VIRTUAL.key,)),))
 
     assert pending_remark(verdict, PODS) is None
@@ -136,7 +138,7 @@ def test_a_decision_that_launches_nothing_leaves_a_line_about_every_pod(seed: in
 
 
 def lasting(asked: Snapshot, verdict: Verdict) -> set[str]:
-    """Return the pods of a cluster that stay pending, neither on their way nor to be left alone."""
+    """Return the pods that stay pending for a reason that belongs into the log."""
     virtual = {each.key for each in asked.pods if each.is_virtual}
     passing = {Reason.NOT_YET_UNSCHEDULABLE, Reason.ON_ITS_WAY, Reason.PLACE_TAKEN}
     passing |= {Reason.PREEMPTING, Reason.OPTED_OUT}
@@ -145,7 +147,7 @@ def lasting(asked: Snapshot, verdict: Verdict) -> set[str]:
 
 
 def told_of(asked: Snapshot, verdict: Verdict) -> int:
-    """Return how many pods the line of a decision is about; its parts add up to all of them."""
+    """Return the number of pods in the log line of a decision, after a check of its sum."""
     remark = pending_remark(verdict, {each.key: each for each in asked.pods})
     if remark is None:
         return 0

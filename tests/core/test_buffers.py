@@ -61,7 +61,7 @@ def ready(replicas: int) -> BufferRecord:
         ({"percentage": 50, "pod_template": "t", "scalable": None}, 10, 0),
     ],
 )
-def test_a_buffer_is_as_large_as_its_largest_wish_within_its_limits(
+def test_a_buffer_has_the_larger_of_replicas_and_percentage_within_its_limits(
     changes: dict[str, object], workload: int, expected: int
 ) -> None:
     size = requests("2", "1Gi")
@@ -70,7 +70,7 @@ def test_a_buffer_is_as_large_as_its_largest_wish_within_its_limits(
 
 
 @given(st.integers(1, 100), st.integers(1, 200), st.integers(1, 50))
-def test_a_share_of_a_workload_is_never_nothing_nor_too_little(
+def test_a_percentage_of_a_workload_is_rounded_up(
     workload: int, percentage: int, limit: int
 ) -> None:
     free = wanted_replicas(buffer(percentage=percentage), {"cpu": 1}, workload)
@@ -101,7 +101,9 @@ def test_a_share_of_a_workload_is_never_nothing_nor_too_little(
         ),
     ],
 )
-def test_some_buffers_cannot_be_understood(changes: dict[str, object], message: str) -> None:
+def test_an_invalid_reference_of_a_buffer_is_unresolvable(
+    changes: dict[str, object], message: str
+) -> None:
     assert why_unresolvable(buffer(**changes)) == Unresolved("ResolutionFailed", message)
 
 
@@ -113,11 +115,11 @@ def test_some_buffers_cannot_be_understood(changes: dict[str, object], message: 
         {"scalable": None, "pod_template": "t"},
     ],
 )
-def test_other_buffers_need_a_look(changes: dict[str, object]) -> None:
+def test_a_valid_reference_of_a_buffer_is_resolvable(changes: dict[str, object]) -> None:
     assert why_unresolvable(buffer(**changes)) is None
 
 
-def test_a_missing_object_is_called_by_what_it_is() -> None:
+def test_the_reason_names_the_kind_of_the_missing_object() -> None:
     reasons = [not_found(each, "gone").reason for each in (buffer(), buffer(pod_template="t"))]
 
     assert reasons == ["ScalableRefNotFound", "PodTemplateNotFound"]
@@ -137,7 +139,7 @@ def test_a_missing_object_is_called_by_what_it_is() -> None:
         ),
     ],
 )
-def test_pods_look_as_their_source_says(
+def test_the_pods_of_a_buffer_are_made_from_its_source(
     changes: dict[str, object], expected: Resolved | Unresolved
 ) -> None:
     assert resolve(buffer(**changes), PodSource(pod("web"), 7, 4)) == expected
@@ -159,7 +161,7 @@ def test_a_source_that_is_missing_is_named(
     assert resolve(buffer(**changes), None) == expected
 
 
-def test_room_is_kept_before_a_status_says_so() -> None:
+def test_virtual_pods_do_not_need_a_status() -> None:
     meta = Identity("spare", "uid-1", created=NOON)
     source = PodSource(pod("web"))
 
@@ -177,11 +179,13 @@ def test_room_is_kept_before_a_status_says_so() -> None:
         (buffer(), PodSource(pod("web"))),
     ],
 )
-def test_some_buffers_keep_no_room(record: BufferRecord, source: PodSource | None) -> None:
+def test_a_deleting_unresolvable_or_empty_buffer_has_no_virtual_pods(
+    record: BufferRecord, source: PodSource | None
+) -> None:
     assert room_of(record, source, LATER) == ()
 
 
-def test_a_buffer_says_how_much_room_it_keeps() -> None:
+def test_the_status_of_a_buffer_has_its_replicas() -> None:
     resolved = Resolved(pod("web"), workload_replicas=10)
 
     settled = settle(buffer(percentage=20), resolved, NOON)
@@ -196,7 +200,7 @@ def test_a_buffer_says_how_much_room_it_keeps() -> None:
     )
 
 
-def test_a_buffer_of_a_template_says_which() -> None:
+def test_the_status_of_a_buffer_names_its_template() -> None:
     resolved = Resolved(pod("web"), template="t", template_generation=4)
 
     settled = settle(buffer(pod_template="t", scalable=None, replicas=1), resolved, NOON)
@@ -219,7 +223,7 @@ def test_a_buffer_without_its_workload_keeps_no_room() -> None:
     assert virtual_pods(lost, pod("web"), NOON) == ()
 
 
-def test_a_buffer_is_made_of_pods_that_wait_for_a_place() -> None:
+def test_virtual_pods_are_pending_and_unschedulable() -> None:
     template = pod(
         "web",
         namespace="default",
@@ -251,7 +255,7 @@ def test_pods_of_a_buffer_share_what_is_equal() -> None:
     assert first.requests is second.requests
 
 
-def test_a_verdict_says_where_the_room_is() -> None:
+def test_placements_count_nominations_launches_and_refusals() -> None:
     pods = virtual_pods(ready(4), pod("web"), NOON)
     one, two, three, four = (each.key for each in pods)
     verdict = Verdict(
@@ -265,7 +269,7 @@ def test_a_verdict_says_where_the_room_is() -> None:
     assert pods_by_node(pods, verdict) == {"a": 1, "b": 1}
 
 
-def test_a_verdict_may_be_about_others_only() -> None:
+def test_a_buffer_that_a_verdict_does_not_name_has_no_placement() -> None:
     verdict = Verdict(nominations=(Nomination("a", ("shop/x",)),))
 
     assert find_placements({"spare": virtual_pods(ready(1), pod("web"), NOON)}, verdict) == {}
@@ -299,7 +303,7 @@ def test_a_verdict_may_be_about_others_only() -> None:
         ),
     ],
 )
-def test_a_buffer_says_whether_its_room_is_there(
+def test_provisioning_says_whether_virtual_pods_fit(
     record: BufferRecord, placement: Placement | None, status: str, reason: str, message: str
 ) -> None:
     judged = judge_placement(record, placement, LATER)
@@ -310,7 +314,7 @@ def test_a_buffer_says_whether_its_room_is_there(
 
 
 @pytest.mark.parametrize("placement", [None, Placement(existing=2)])
-def test_a_buffer_says_nothing_of_what_was_not_decided(placement: Placement | None) -> None:
+def test_provisioning_stays_without_a_placement(placement: Placement | None) -> None:
     record = ready(3)
 
     assert judge_placement(record, placement, LATER) is record

@@ -9,10 +9,10 @@ from karpy.core.doctor import (
     Definition,
     Facts,
     Health,
-    Holder,
     Judgement,
+    LeaseHolder,
     NodeClass,
-    Other,
+    OtherAutoscaler,
     Pool,
     Refused,
     Replica,
@@ -24,15 +24,17 @@ from karpy.core.doctor import (
 from karpy.core.rights import Right
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-LEADER = Holder("karpenter", "karpenter-1_uuid", 2.0, "registry/karpy:0.1.0")
-KARPENTER = Holder("kube-system", "karpenter-9_uuid", 2.0, "public.ecr.aws/karpenter/controller:1")
-HANDLER = Other("Node Termination Handler", "Deployment kube-system/nth", "shop")
+LEADER = LeaseHolder("karpenter", "karpenter-1_uuid", 2.0, "registry/karpy:0.1.0")
+KARPENTER = LeaseHolder(
+    "kube-system", "karpenter-9_uuid", 2.0, "public.ecr.aws/karpenter/controller:1"
+)
+HANDLER = OtherAutoscaler("Node Termination Handler", "Deployment kube-system/nth", "shop")
 WELL = Facts(
     namespace="karpenter",
     provider="aws",
     version="v1.34.2-eks-1",
-    ours=NOON,
-    theirs=NOON,
+    local_time=NOON,
+    server_time=NOON,
     definitions=(Definition("nodepools.karpenter.sh"),),
     account_name="system:serviceaccount:karpenter:karpenter",
     holders=(LEADER,),
@@ -46,7 +48,7 @@ WELL = Facts(
 )
 
 
-def test_a_cluster_that_is_well_is_green_all_over() -> None:
+def test_a_fit_cluster_is_green_in_every_check() -> None:
     judgements = examine(WELL)
 
     assert {each.health for each in judgements} == {Health.GREEN}
@@ -57,9 +59,9 @@ CASES: dict[str, tuple[dict[str, Any], str, Health, str]] = {
     "old": ({"version": "v1.28.1"}, "Kubernetes", Health.RED, "v1.28.1 is too old"),
     "new": ({"version": "v1.99.0"}, "Kubernetes", Health.YELLOW, "is newer than"),
     "mute": ({"version": ""}, "Kubernetes", Health.YELLOW, "does not say its version"),
-    "late": ({"ours": NOON - timedelta(minutes=2)}, "clock", Health.RED, "120 s behind"),
-    "early": ({"ours": NOON + timedelta(seconds=9)}, "clock", Health.YELLOW, "9 s ahead"),
-    "no time": ({"theirs": None}, "clock", Health.YELLOW, "does not say its time"),
+    "late": ({"local_time": NOON - timedelta(minutes=2)}, "clock", Health.RED, "120 s behind"),
+    "early": ({"local_time": NOON + timedelta(seconds=9)}, "clock", Health.YELLOW, "9 s ahead"),
+    "no time": ({"server_time": None}, "clock", Health.YELLOW, "does not say its time"),
     "gone": (
         {"definitions": (Definition("x", is_there=False),)},
         "definitions",
@@ -79,7 +81,7 @@ CASES: dict[str, tuple[dict[str, Any], str, Health, str]] = {
         "are older than Karpy",
     ),
     "denied": ({"denied": (Right("list", "", "pods"),)}, "rights", Health.RED, "lacks 1"),
-    "unasked": ({"is_asked_for": False}, "rights", Health.YELLOW, "could not be asked about"),
+    "unasked": ({"has_checked_rights": False}, "rights", Health.YELLOW, "could not be asked about"),
     "two lead": ({"holders": (LEADER, KARPENTER)}, "leader", Health.RED, "several operators"),
     "karpenter": ({"holders": (KARPENTER,)}, "leader", Health.YELLOW, "another operator"),
     "elsewhere": (
@@ -96,7 +98,7 @@ CASES: dict[str, tuple[dict[str, Any], str, Health, str]] = {
     ),
     "handler": ({"others": (HANDLER,)}, "other autoscalers", Health.RED, "the same queue `shop`"),
     "autoscaler": (
-        {"others": (Other("Cluster Autoscaler", "Deployment kube-system/ca"),)},
+        {"others": (OtherAutoscaler("Cluster Autoscaler", "Deployment kube-system/ca"),)},
         "other autoscalers",
         Health.YELLOW,
         "run",
@@ -212,7 +214,7 @@ def _said(facts: Facts, check: str) -> list[Judgement]:
 
 
 @pytest.mark.parametrize(("change", "check", "health", "text"), CASES.values(), ids=CASES)
-def test_what_is_wrong_is_said_with_a_hint(
+def test_each_problem_has_a_judgement_with_a_hint(
     change: dict[str, Any], check: str, health: Health, text: str
 ) -> None:
     found = _said(replace(WELL, **change), check)
@@ -223,20 +225,20 @@ def test_what_is_wrong_is_said_with_a_hint(
     assert is_fit(examine(replace(WELL, **change))) == (health is not Health.RED)
 
 
-def test_a_handler_of_another_queue_is_no_harm_to_ours() -> None:
+def test_a_handler_of_another_queue_is_not_red() -> None:
     (judged,) = _said(replace(WELL, others=(replace(HANDLER, queue="other"),)), "other autoscalers")
 
     assert (judged.health, judged.text) == (Health.YELLOW, "drain nodes")
     assert "start nodes" not in judged.hint
 
 
-def test_of_an_account_that_does_not_answer_no_queue_is_missed() -> None:
+def test_without_an_identity_no_queue_is_missed() -> None:
     account = Account(refused=(Refused("region", "AWS_REGION is not set", "set AWS_REGION"),))
 
     assert _said(replace(WELL, cloud=account), "AWS queue") == []
 
 
-def test_before_karpy_is_installed_nothing_has_to_lead() -> None:
+def test_before_karpy_is_installed_no_leader_is_required() -> None:
     facts = replace(WELL, is_installed=False, holders=(), replicas=())
 
     assert [each.health for each in _said(facts, "leader")] == [Health.GREEN]
@@ -253,7 +255,7 @@ def test_before_karpy_is_installed_nothing_has_to_lead() -> None:
         ("statefulsets.apps", "workloads"),
     ],
 )
-def test_what_could_not_be_seen_is_not_judged(what: str, check: str) -> None:
+def test_a_check_is_left_out_if_its_resource_is_unreadable(what: str, check: str) -> None:
     facts = replace(WELL, holders=(), unseen=(Unseen(what, "forbidden"),))
 
     assert _said(facts, check) == []

@@ -147,7 +147,7 @@ def test_a_refused_pod_is_explained_by_its_merged_pools() -> None:
     )
 
 
-def test_a_resource_that_no_type_has_is_no_matter_of_size() -> None:
+def test_a_resource_that_no_type_has_is_to_be_dropped() -> None:
     detail = "nvidia.com/gpu: 1 asked, 0 is the most a type leaves"
     why = Exclusion(Constraint.RESOURCE, detail, 9)
     pools = (PoolRefusal("general", why, True, 9, (why,), None),)
@@ -157,7 +157,7 @@ def test_a_resource_that_no_type_has_is_no_matter_of_size() -> None:
 
 
 def test_a_full_limit_is_a_smaller_fix_than_a_taint() -> None:
-    """The taint was put there on purpose; the limit keeps out pods that belong there."""
+    """A taint was set on purpose; a limit keeps out pods that may run there."""
     full = PoolRefusal("general", Exclusion(Constraint.LIMIT, "cpu: 0 left of 200", 144), True, 144)
     refusal = Refusal(Reason.NO_HOST, ("shop/web",), pools=(tainted("gpu", "gpu:NoSchedule"), full))
 
@@ -243,7 +243,7 @@ def test_a_bare_name_finds_pods_in_every_namespace() -> None:
     assert find_pods(cluster, "b/api") == ()
 
 
-def test_constraints_of_a_pod_are_explained_in_the_words_of_its_manifest() -> None:
+def test_the_constraints_of_a_pod_are_in_the_words_of_its_manifest() -> None:
     picky = pod(
         "web",
         cpu="1",

@@ -1,4 +1,4 @@
-"""Which instance types meet given criteria, and the requirements that say the same."""
+"""Instance types that meet criteria, and equivalent requirements."""
 
 import pytest
 from hypothesis import assume, given
@@ -93,7 +93,7 @@ def test_a_pool_that_asks_for_spot_pays_for_spot() -> None:
     assert choice.price_as(ON_DEMAND) is None
 
 
-def test_what_a_choice_is_like() -> None:
+def test_a_choice_has_the_properties_of_its_type() -> None:
     (choice,) = choose(FEW, Criteria(families=frozenset({"g5"})))
 
     assert (choice.vcpus, choice.memory_mib, choice.gpus) == (48, 196608, 4)
@@ -110,7 +110,7 @@ def test_types_without_labels_of_ec2_are_chosen_by_their_capacity() -> None:
     ]
 
 
-def test_labels_say_what_was_asked_for() -> None:
+def test_criteria_become_label_requirements() -> None:
     criteria = Criteria(
         vcpus=Span(4, 8),
         memory_mib=Span(16384),
@@ -148,7 +148,9 @@ def test_eks_auto_mode_has_labels_of_its_own() -> None:
     ("criteria", "is_cut"),
     [(Criteria(price_max=50_000), False), (Criteria(vcpus=Span(2, 2)), True)],
 )
-def test_types_are_named_where_no_label_says_it(criteria: Criteria, *, is_cut: bool) -> None:
+def test_types_are_named_if_labels_cannot_express_the_criteria(
+    criteria: Criteria, *, is_cut: bool
+) -> None:
     choices = choose(FEW, criteria)[:2]
 
     (named,) = requirements_of(criteria, choices, is_cut=is_cut)
@@ -170,8 +172,8 @@ criteria = st.builds(
 
 
 @given(criteria)
-def test_requirements_leave_the_types_that_were_chosen(criteria: Criteria) -> None:
-    """What is pasted into a NodePool must not let other types in, nor keep chosen ones out."""
+def test_requirements_allow_exactly_the_chosen_types(criteria: Criteria) -> None:
+    """In a NodePool they must neither allow other types nor exclude chosen ones."""
     chosen = choose(SOME, criteria)
     assume(chosen)
 

@@ -31,11 +31,11 @@ def view(each: Node) -> NodeView:
         (node("a", true_conditions=["DisruptionReason"], deleting=True), NodeState.DELETING),
     ],
 )
-def test_a_node_is_in_the_state_that_says_most(each: Node, state: NodeState) -> None:
+def test_a_node_has_the_first_state_that_applies(each: Node, state: NodeState) -> None:
     assert view(each).state is state
 
 
-def test_a_node_on_its_way_out_says_why_and_since_when() -> None:
+def test_a_deleting_node_has_a_reason_and_a_start() -> None:
     chosen = view(node("a", true_conditions=["DisruptionReason"]))
     deleting = view(node("a", true_conditions=["DisruptionReason"], deleting=True))
 
@@ -43,11 +43,8 @@ def test_a_node_on_its_way_out_says_why_and_since_when() -> None:
     assert (deleting.reason, deleting.since) == ("DisruptionReason", NOON)
 
 
-def test_a_drifted_node_says_why() -> None:
-    assert (view(node("a", true_conditions=["Drifted"])).drifted, view(node("a")).drifted) == (
-        "Drifted",
-        "",
-    )
+def test_a_drifted_node_has_a_reason() -> None:
+    assert (view(node("a", true_conditions=["Drifted"])).drifted, view(node("a")).drifted) == ("Drifted", "")
 
 
 def test_a_node_is_empty_since_its_last_pod_event_though_daemons_stay() -> None:
@@ -61,7 +58,7 @@ def test_a_node_is_empty_since_its_last_pod_event_though_daemons_stay() -> None:
     assert shown.requests[CPU] == 1000
 
 
-def test_a_node_is_shown_with_its_blockers_and_what_its_drain_waits_for() -> None:
+def test_a_node_has_the_blocker_of_its_disruption_or_drain() -> None:
     pods = [
         pod("web-0", on="a", labels={"app": "web"}),
         pod("web-1", on="b", labels={"app": "web"}),
@@ -88,7 +85,7 @@ def _with_budget(seen: Snapshot) -> Snapshot:
     )
 
 
-def test_nodes_of_another_tool_say_what_they_are_bought_as() -> None:
+def test_nodes_of_node_groups_have_a_capacity_type() -> None:
     stranger = only_node(
         "a",
         labels={
@@ -113,7 +110,7 @@ def test_totals_count_nodes_whose_price_is_not_known() -> None:
     assert totals.by_capacity_type == (("on-demand", 2),)
 
 
-def test_pods_that_wait_come_with_their_decision_the_refused_ones_first() -> None:
+def test_waiting_pods_have_their_decision_refused_pods_first() -> None:
     seen = cluster(node("a"), pods=[pod("little", cpu="100m"), pod("vast", cpu="9000")])
 
     waiting = overview(seen, decide(seen)).waiting
@@ -123,9 +120,9 @@ def test_pods_that_wait_come_with_their_decision_the_refused_ones_first() -> Non
     assert (waiting[1].node, waiting[1].refusal) == ("a", None)
 
 
-def test_a_node_counts_the_pods_that_are_expected_there() -> None:
+def test_a_node_counts_its_nominated_pods() -> None:
     seen = cluster(node("a"), pods=[pod("web-0", cpu="100m")])
 
     (shown,) = overview(seen, Verdict(nominations=(Nomination("a", ("shop/web-0",)),))).nodes
 
-    assert (shown.coming, shown.pods) == (1, ())
+    assert (shown.nominated_pods, shown.pods) == (1, ())

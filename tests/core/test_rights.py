@@ -1,4 +1,4 @@
-"""What `karpy doctor` asks about is what deploy/rbac.yaml grants."""
+"""`karpy doctor` checks the rights that deploy/rbac.yaml grants."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.wiring.grants import BY_CHOICE, OF_CLOUDS, grants
 
 
 @pytest.mark.parametrize("provider", ["aws", "kwok"])
-def test_the_rights_are_those_that_are_granted(provider: str) -> None:
+def test_the_rights_are_those_of_the_manifests(provider: str) -> None:
     granted = {
         Right(*each[:5])
         for each in grants()
@@ -17,7 +17,7 @@ def test_the_rights_are_those_that_are_granted(provider: str) -> None:
     assert set(rights_of(provider, "karpenter")) == granted
 
 
-def test_a_right_is_written_as_people_say_it() -> None:
+def test_a_right_is_written_as_kubectl_writes_it() -> None:
     right = Right("get", "coordination.k8s.io", "leases", "karpenter", "karpenter-leader-election")
 
     assert str(right) == ("get leases.coordination.k8s.io karpenter-leader-election in karpenter")

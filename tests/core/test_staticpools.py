@@ -30,7 +30,7 @@ counts = st.integers(0, 20)
 def given_up(
     replicas: int, nodes: Sequence[Node], *pods: Pod, heads: Headcount | None = None
 ) -> Adjustment:
-    """Return how a pool gives up its surplus; by default all its nodes are active."""
+    """Return the adjustment for a surplus; by default all nodes of the pool are active."""
     heads = Headcount(active=len(nodes)) if heads is None else heads
     return give_up_surplus(ThinOutQuestion(NOON, static(replicas), heads, tuple(nodes), pods))
 
@@ -132,11 +132,11 @@ def test_deletion_costs_that_karpy_writes_itself_do_not_order_nodes(
     ],
     ids=["enough", "being replaced"],
 )
-def test_a_pool_keeps_what_it_needs(heads: Headcount, nodes: Sequence[Node]) -> None:
+def test_a_pool_without_surplus_keeps_its_nodes(heads: Headcount, nodes: Sequence[Node]) -> None:
     assert given_up(2, nodes, heads=heads) == Adjustment(requeue_after=MINUTE)
 
 
-def test_only_nodes_of_the_pool_that_stay_are_given_up() -> None:
+def test_only_nodes_of_the_pool_that_are_not_deleting_are_surplus() -> None:
     nodes = [
         node("a", pool="batch"),
         node("b", replaced=True),
@@ -154,14 +154,14 @@ def test_only_nodes_of_the_pool_that_stay_are_given_up() -> None:
 @pytest.mark.parametrize(
     "unfit", [pool(conditions=READY), pool(replicas=0, deleting=True)], ids=["dynamic", "deleting"]
 )
-def test_a_pool_that_is_not_static_gives_up_nothing(unfit: PoolRecord) -> None:
+def test_a_pool_that_is_not_static_has_no_surplus(unfit: PoolRecord) -> None:
     question = ThinOutQuestion(NOON, unfit, Headcount(active=5), (node("a"),))
 
     assert adjust(question) == Adjustment()
 
 
 @given(counts, counts)
-def test_a_pool_never_gains_and_gives_up_nodes_at_once(replicas: int, active: int) -> None:
+def test_a_pool_never_launches_and_deletes_nodes_at_once(replicas: int, active: int) -> None:
     heads, nodes = Headcount(active=active), [node(f"n-{each}") for each in range(active)]
 
     made = fill_up(static(replicas), heads, is_synced=True).creates
@@ -188,7 +188,7 @@ def test_the_same_question_has_the_same_verdict(question: PoolQuestion) -> None:
         (GIVEN_UP, GIVEN_UP, True),
     ],
 )
-def test_news_is_what_changes_something_or_has_changed(
+def test_a_verdict_is_news_if_it_changes_the_pool_or_differs(
     verdict: PoolVerdict, before: PoolVerdict | None, *, expected: bool
 ) -> None:
     assert is_news(verdict, before) is expected

@@ -14,7 +14,7 @@ from karpy.core.lifecycle.eviction import (
     EvictionAnswer,
     EvictionStep,
     EvictionVerb,
-    after_clash,
+    after_budget_conflict,
     after_deletion,
     after_eviction,
     eviction_reason,
@@ -75,7 +75,7 @@ class EvictionQueue:
         if pod is None or step.verb is EvictionVerb.DROP:
             self._forget(eviction)
             return None
-        if step.verb is EvictionVerb.STAY:
+        if step.verb is EvictionVerb.RETRY:
             return _pause(eviction, pod, now)
         answer, error = await self._evict(step, pod)
         reported = Changes(notices=answer.notices, counts=answer.counts)
@@ -118,7 +118,7 @@ class EvictionQueue:
         if step.verb is EvictionVerb.DELETE:
             return after_deletion(reason, code), error
         if error is not None and _CLASH in error.message:
-            return after_clash(pod, record, code), error
+            return after_budget_conflict(pod, record, code), error
         return after_eviction(pod, record, reason, code), error
 
     def _reason(self, node: NodeRecord | None) -> str:

@@ -112,7 +112,7 @@ class NodeClaimDisruptionController:
         patience = read(read_policy, POOL, pool.obj).consolidate_after
         is_awaited, is_busy = self._is_awaited(claim.name), self._is_busy()
         claim = changes.claim or claim
-        marked = mark_consolidatable(claim, patience, now, is_awaited=is_awaited, is_busy=is_busy)
+        marked = mark_consolidatable(claim, patience, now, is_nominated=is_awaited, is_busy=is_busy)
         return joined(changes, marked)
 
     async def _drift(self, claim: ClaimRecord, pool: Kept[PoolRecord], now: datetime) -> str:

@@ -11,15 +11,15 @@ from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes, joined
 from karpy.core.lifecycle.launch import (
     LaunchedMachine,
-    hold,
+    add_finalizer,
     is_to_launch,
     launch_failed,
-    launch_sold_out,
     launch_succeeded,
+    launch_without_capacity,
     launch_without_class,
 )
 from karpy.core.lifecycle.registration import ClaimInputs, GatePolicy, advance, is_ready_but_gated
-from karpy.core.lifecycle.termination import claim_machine_answered, terminate_claim
+from karpy.core.lifecycle.termination import after_claim_machine_deletion, terminate_claim
 from karpy.errors import (
     CloudError,
     MachineNotFound,
@@ -88,7 +88,7 @@ class LifecycleController:
             return None
         if kept.record.meta.is_deleting:
             return await self._end(kept)
-        held = hold(kept.record)
+        held = add_finalizer(kept.record)
         if held.claim != kept.record:
             # The next step needs the claim with its finalizer, which the watch delivers soon.
             is_held = await self._context.writer.carry_out(held, claim=kept)
@@ -105,7 +105,9 @@ class LifecycleController:
         if not changes.deletes_claim:
             claim = changes.claim or kept.record
             pending = tuple(each.name for each in self._hooks if each.is_pending(claim))
-            inputs = ClaimInputs(tuple(each.record for each in nodes), pending, door=gate_policy)
+            inputs = ClaimInputs(
+                tuple(each.record for each in nodes), pending, gate_policy=gate_policy
+            )
             then = advance(claim, inputs, self._context.clock.now())
             changes = joined(changes, then)
         node = only(nodes)
@@ -145,7 +147,7 @@ class LifecycleController:
                 machine = await self._context.cloud.launch(self._spec(claim, catalog))
                 self._machines[claim.meta.uid] = machine
         except NoCapacity as error:
-            return launch_sold_out(claim, error.message, self._pods_of(claim.name)), None
+            return launch_without_capacity(claim, error.message, self._pods_of(claim.name)), None
         except NodeClassNotReady as error:
             return launch_without_class(claim, error.message), None
         except CloudError as error:
@@ -176,7 +178,7 @@ class LifecycleController:
         if step.ends_machine:
             is_gone = await self._terminate(claim)
             now = self._context.clock.now()
-            then = claim_machine_answered(changes.claim or claim, now, is_gone=is_gone)
+            then = after_claim_machine_deletion(changes.claim or claim, now, is_gone=is_gone)
             changes = joined(changes, then)
         if not await self._context.writer.carry_out(changes, claim=kept):
             return AFTER_CONFLICT

@@ -11,11 +11,11 @@ from karpy.core.lifecycle.changes import Changes, joined
 from karpy.core.lifecycle.drain import DrainingNode, find_pending
 from karpy.core.lifecycle.termination import (
     NodeTermination,
+    after_machine_deletion,
     claim_of,
     is_terminating,
-    machine_answered,
     may_lack_machine,
-    node_gone,
+    release_node,
     terminate_node,
 )
 from karpy.errors import MachineNotFound, NotFound
@@ -60,7 +60,7 @@ class TerminationController:
         # Delete the claim first: once the node is gone, no watch event leads to the claim.
         if not is_deleting and not await writer.carry_out(_CLAIM_DELETED, claim=claim):
             return AFTER_CONFLICT
-        gone = node_gone(node.record, self._context.clock.now())
+        gone = release_node(node.record, self._context.clock.now())
         return None if await writer.carry_out(gone, node=node) else AFTER_CONFLICT
 
     async def _terminate_node(self, node: Kept[NodeRecord]) -> float | None:
@@ -78,7 +78,7 @@ class TerminationController:
             is_gone = await self._terminate(node.record)
             deleting = changes.claim or record
             now = self._context.clock.now()
-            then = machine_answered(node.record, deleting, now, is_gone=is_gone)
+            then = after_machine_deletion(node.record, deleting, now, is_gone=is_gone)
             changes = joined(changes, then)
         if not await self._context.writer.carry_out(changes, claim=claim, node=node):
             return AFTER_CONFLICT

@@ -205,7 +205,7 @@ class PodNominator:
     def gate_policy(self, claim: str) -> GatePolicy:
         """Return when the gate of a NodeClaim's node is to be removed."""
         if claim in self._opening:
-            return GatePolicy.CALLED
+            return GatePolicy.NOMINATED
         return GatePolicy.HELD if claim in self._awaited and self._is_allowed else GatePolicy.FREE
 
     def note_ready(self, claim: str, node: str) -> None:

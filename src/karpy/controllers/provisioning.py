@@ -14,8 +14,8 @@ from karpy.barriers import Barrier
 from karpy.controllers.context import decide_in_time
 from karpy.controllers.queue import UNOBSERVED, OnFailure
 from karpy.core.announcements import (
-    is_awaited,
     launch_notices,
+    names_real_pods,
     nomination_notices,
     pool_notices,
     refusal_notices,
@@ -188,7 +188,7 @@ class ProvisioningController:
     def _announce(self, snapshot: Snapshot, verdict: Verdict, pods: dict[str, Pod]) -> None:
         claims = {node.name: node.claim for node in snapshot.nodes}
         for nomination in verdict.nominations:
-            if is_awaited(nomination, pods):
+            if names_real_pods(nomination, pods):
                 claim = claims.get(nomination.node, "")
                 with self._barrier(nomination.node):
                     self._audience.nominated(nomination, claim)

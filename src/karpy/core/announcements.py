@@ -1,4 +1,4 @@
-"""What a verdict says to people: events on pods and NodePools, lines in the log."""
+"""How a verdict is published: events on pods and NodePools, and log lines."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _QUIET: Final = frozenset(
         Reason.WAITS_FOR_RESERVATION,
     }
 )
-"""Reasons that pass by themselves, or that a user asked for."""
+"""Reasons without an event: they end without intervention, or a user opted out."""
 _PASSING: Final = frozenset(
     {
         Reason.NOT_YET_UNSCHEDULABLE,
@@ -43,30 +43,30 @@ _PASSING: Final = frozenset(
         Reason.PREEMPTING,
     }
 )
-"""Reasons that are no news for the log: the pod has a place, or is not to have one."""
+"""Reasons without a log line: a node for the pod is known, or the pod needs none from Karpy."""
 _POOLS_NAMED_MAX: Final = 3
 _NAMED_MAX: Final = 5
 _REASONS_NAMED_MAX: Final = 3
 
 
 def pending_remark(verdict: Verdict, pods: Mapping[str, Pod]) -> Remark | None:
-    """Say in one line of the log how many pods stay pending, and why; None if none does."""
+    """Return a log line with the number of pods that stay pending, by reason; None if none does."""
     reasons = Counter[str]()
     for refusal in verdict.refusals:
         if refusal.reason not in _PASSING:
             reasons[_in_short(refusal)] += sum(1 for _ in _existing(refusal.pods, pods))
-    told = sorted(+reasons, key=lambda each: (-reasons[each], each))
-    if not told:
+    ranked = sorted(+reasons, key=lambda each: (-reasons[each], each))
+    if not ranked:
         return None
-    texts = [f"{reasons[each]} because {each}" for each in told[:_REASONS_NAMED_MAX]]
-    if rest := sum(reasons[each] for each in told[_REASONS_NAMED_MAX:]):
+    texts = [f"{reasons[each]} because {each}" for each in ranked[:_REASONS_NAMED_MAX]]
+    if rest := sum(reasons[each] for each in ranked[_REASONS_NAMED_MAX:]):
         texts.append(f"{rest} for other reasons")
     fields = {"pods": str(reasons.total()), "reasons": ", ".join(texts)}
     return Remark("pod(s) stay pending", fields)
 
 
 def refusal_notices(verdict: Verdict, pods: Mapping[str, Pod]) -> Iterator[Notice]:
-    """Tell every pod that stays pending why, by the constraint that decided."""
+    """Yield an event for each pod that stays pending, with the decisive constraint."""
     for refusal in verdict.refusals:
         if refusal.reason in _QUIET:
             continue
@@ -85,14 +85,14 @@ def refusal_notices(verdict: Verdict, pods: Mapping[str, Pod]) -> Iterator[Notic
 
 
 def launch_notices(keys: tuple[str, ...], claim: str, pods: Mapping[str, Pod]) -> Iterator[Notice]:
-    """Tell pods which NodeClaim was made for them."""
+    """Yield an event for each pod, with the NodeClaim that was created for it."""
     return _nominated(keys, f"nodeclaim/{claim}", pods)
 
 
 def nomination_notices(
     nomination: Nomination, claim: str, pods: Mapping[str, Pod]
 ) -> Iterator[Notice]:
-    """Tell pods which node is expected to take them."""
+    """Yield an event for each nominated pod, with the node."""
     places = [f"nodeclaim/{claim}"] if claim else []
     if nomination.node != claim:
         places.append(f"node/{nomination.node}")
@@ -100,7 +100,7 @@ def nomination_notices(
 
 
 def pool_notices(verdict: Verdict) -> Iterator[Notice]:
-    """Tell NodePools that no instance type meets what they ask for."""
+    """Yield an event for each NodePool whose requirements no available instance type meets."""
     for notice in verdict.pools:
         if notice.why.constraint not in {Constraint.POOL_EMPTY, Constraint.MIN_VALUES}:
             continue
@@ -118,13 +118,13 @@ def pool_notices(verdict: Verdict) -> Iterator[Notice]:
         )
 
 
-def is_awaited(nomination: Nomination, pods: Mapping[str, Pod]) -> bool:
-    """Say whether a node is expected to take pods that exist."""
+def names_real_pods(nomination: Nomination, pods: Mapping[str, Pod]) -> bool:
+    """Say whether a nomination names a pod that is not virtual."""
     return next(_existing(nomination.pods, pods), None) is not None
 
 
 def why(refusal: Refusal) -> str:
-    """Say in one sentence why a pod stays pending, and what decided in each NodePool."""
+    """Return why a pod stays pending, with the decisive constraint of each NodePool."""
     sentence = refusal.reason.value
     if refusal.detail:
         sentence += f": {refusal.detail}"
@@ -135,7 +135,7 @@ def why(refusal: Refusal) -> str:
 
 
 def _in_short(refusal: Refusal) -> str:
-    """Say why pods stay pending in words that are the same for all such pods."""
+    """Return why pods stay pending, without details that differ from pod to pod."""
     pools: dict[str, list[str]] = {}
     for each in refusal.pools:
         pools.setdefault(each.decisive.constraint.value, []).append(each.pool)
@@ -152,7 +152,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def pod_subject(key: str, pods: Mapping[str, Pod]) -> Subject:
-    """Return what an event about a pod is about."""
+    """Return the subject of an event about a pod."""
     namespace, _, name = key.partition("/")
     pod = pods.get(key)
     return Subject(POD, name, namespace, "" if pod is None else pod.uid)
@@ -179,7 +179,7 @@ def _existing(keys: tuple[str, ...], pods: Mapping[str, Pod]) -> Iterator[str]:
 
 
 def decision_remarks(verdict: Verdict, duration: timedelta) -> tuple[Remark, ...]:
-    """Say what was found and what is planned; nothing if nothing is."""
+    """Return log lines about the pods and the launches of a decision; none without launches."""
     if not verdict.launches:
         return ()
     placed = [key for launch in verdict.launches for key in launch.pods]
@@ -202,7 +202,7 @@ def decision_remarks(verdict: Verdict, duration: timedelta) -> tuple[Remark, ...
 
 
 def created_remark(launch: Launch, claim: str) -> Remark:
-    """Say that the NodeClaim of a launch is there."""
+    """Return the log line about the created NodeClaim of a launch."""
     return Remark(
         "created nodeclaim",
         {
@@ -215,7 +215,7 @@ def created_remark(launch: Launch, claim: str) -> Remark:
 
 
 def created_count(launch: Launch, reason: str = "provisioned") -> Count:
-    """Count the NodeClaim of a launch."""
+    """Count the created NodeClaim of a launch."""
     labels = {
         "reason": reason,
         "nodepool": launch.pool,
@@ -225,7 +225,7 @@ def created_count(launch: Launch, reason: str = "provisioned") -> Count:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Name the first few, and how many more there are."""
+    """List the first few names and count the rest: `a, b and 3 other(s)`."""
     first: Iterable[str] = names[:_NAMED_MAX]
     more = len(names) - _NAMED_MAX
     text = ", ".join(first)

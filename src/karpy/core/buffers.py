@@ -1,4 +1,4 @@
-"""CapacityBuffers: how much room they keep, as pods that do not exist, and whether it is there."""
+"""CapacityBuffers: the virtual pods that reserve their room, and whether that room exists."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -19,26 +19,26 @@ PERIOD: Final = timedelta(seconds=30)
 READY_FOR_PROVISIONING: Final = "ReadyForProvisioning"
 PROVISIONING: Final = "Provisioning"
 SOURCES: Final = (POD_TEMPLATE, DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
-"""What the pods of buffers are made from."""
+"""Kinds from which the pods of a buffer can be made."""
 SCALABLE_KINDS: Final = tuple(kind.name for kind in SOURCES[1:])
 _RESOURCES: Final = {kind.name: kind.resource for kind in SOURCES}
 _SCALABLE_GROUPS: Final = frozenset({"", "apps"})
 PODS_MAX: Final = 10_000
-"""A buffer keeps room for at most so many pods."""
+"""Most pods that a buffer reserves room for."""
 
 
 class Resolved(Struct, frozen=True, gc=False):
-    """What the pods of a buffer look like, as its PodTemplate or workload says."""
+    """The pod of a buffer, made from its PodTemplate or workload."""
 
     pod: Pod
     workload_replicas: int = 0
-    """Nothing for a PodTemplate."""
+    """Replicas of the workload; 0 for a PodTemplate."""
     template: str = ""
     template_generation: int | None = None
 
 
 class Unresolved(Struct, frozen=True, gc=False):
-    """Why it is not known what the pods of a buffer look like."""
+    """Why the pod of a buffer cannot be determined."""
 
     reason: str
     message: str
@@ -48,7 +48,7 @@ Resolution = Resolved | Unresolved
 
 
 class Placement(Struct, frozen=True, gc=False):
-    """Where the pods of a buffer have their place."""
+    """How many virtual pods of a buffer fit existing nodes, need launches, or were refused."""
 
     existing: int = 0
     launched: int = 0
@@ -56,7 +56,7 @@ class Placement(Struct, frozen=True, gc=False):
 
 
 def resolve(buffer: BufferRecord, source: PodSource | None) -> Resolution:
-    """Say what the pods of a buffer look like, given what it refers to; None is not there."""
+    """Return the pod of a buffer, made from the object it refers to; None is a missing object."""
     why = why_unresolvable(buffer)
     if why is not None:
         return why
@@ -71,7 +71,7 @@ def resolve(buffer: BufferRecord, source: PodSource | None) -> Resolution:
 
 
 def why_unresolvable(buffer: BufferRecord) -> Unresolved | None:
-    """Say why nothing needs to be looked up, or None."""
+    """Return why a buffer's reference is invalid, or None; the referenced object is not read."""
     if buffer.pod_template:
         return None
     ref = buffer.scalable
@@ -85,17 +85,17 @@ def why_unresolvable(buffer: BufferRecord) -> Unresolved | None:
 
 
 def not_found(buffer: BufferRecord, message: str) -> Unresolved:
-    """Say that what a buffer refers to does not exist."""
+    """Return that the object a buffer refers to does not exist."""
     reason = "PodTemplateNotFound" if buffer.pod_template else "ScalableRefNotFound"
     return Unresolved(reason, message)
 
 
 def settle(buffer: BufferRecord, resolution: Resolution, now: datetime) -> BufferRecord:
-    """Write on a buffer how many pods it makes room for, or why for none."""
+    """Set the replicas and ReadyForProvisioning in the status of a buffer."""
     settled = replace(buffer, settled_strategy=buffer.strategy)
     if isinstance(resolution, Unresolved):
         reason, message = resolution.reason, resolution.message
-        return _said(settled, READY_FOR_PROVISIONING, FALSE, reason, message, now)
+        return _with_condition(settled, READY_FOR_PROVISIONING, FALSE, reason, message, now)
     settled = replace(
         settled,
         settled_template=resolution.template,
@@ -105,14 +105,14 @@ def settle(buffer: BufferRecord, resolution: Resolution, now: datetime) -> Buffe
         ),
     )
     message = "Pod template resolved successfully"
-    return _said(settled, READY_FOR_PROVISIONING, TRUE, "Resolved", message, now)
+    return _with_condition(settled, READY_FOR_PROVISIONING, TRUE, "Resolved", message, now)
 
 
 def wanted_replicas(buffer: BufferRecord, requests: Resources, workload_replicas: int) -> int:
-    """Return the larger of number and share, as the limits allow; what these allow, without any."""
+    """Return the larger of replicas and percentage within limits; else as many as these allow."""
     sizes = []
     if buffer.percentage is not None and workload_replicas > 0 and not buffer.pod_template:
-        # A share that is not a whole number of pods is rounded up: one is always kept.
+        # A percentage is rounded up to whole pods, so that it reserves at least one.
         sizes.append(-(-workload_replicas * buffer.percentage // 100))
     if buffer.replicas is not None:
         sizes.append(buffer.replicas)
@@ -129,12 +129,12 @@ def wanted_replicas(buffer: BufferRecord, requests: Resources, workload_replicas
 
 
 def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ...]:
-    """Return the pods a buffer makes room for; they exist in decisions only."""
+    """Return the virtual pods of a buffer; they exist in decisions only."""
     if not buffer.conditions.is_true(READY_FOR_PROVISIONING):
         return ()
-    # The volume claims of pods that do not exist are never made.
+    # No PersistentVolumeClaims are created for virtual pods.
     rules = replace(pod.rules, volumes=()) if pod.rules.volumes else pod.rules
-    shape = replace(
+    template = replace(
         pod,
         namespace=buffer.namespace,
         created=now,
@@ -150,25 +150,25 @@ def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ..
     name, uid = f"capacity-buffer-{buffer.meta.name}", buffer.meta.uid
     count = max(0, min(buffer.settled_replicas or 0, PODS_MAX))
     return tuple(
-        replace(shape, name=f"{name}-{index}", uid=f"{uid}-{index}")
+        replace(template, name=f"{name}-{index}", uid=f"{uid}-{index}")
         for index in range(1, count + 1)
     )
 
 
 def room_of(buffer: BufferRecord, source: PodSource | None, now: datetime) -> tuple[Pod, ...]:
-    """Return the pods a buffer makes room for as things are, whatever its status says."""
+    """Return the virtual pods of a buffer from its spec and source, without its status."""
     if buffer.meta.is_deleting:
         return ()
     resolution = resolve(buffer, source)
     if isinstance(resolution, Unresolved):
         return ()
-    # Its pods are as old as itself, so that they are equal each time they are asked for.
+    # The pods have the creation time of the buffer, so that equal inputs give equal pods.
     settled = settle(buffer, resolution, now)
     return virtual_pods(settled, resolution.pod, buffer.meta.created or now)
 
 
 def find_placements(rooms: Mapping[str, Iterable[Pod]], verdict: Verdict) -> dict[str, Placement]:
-    """Say where a verdict puts the pods of each buffer; those that it is not about are absent."""
+    """Return where a verdict places the pods of each buffer, for buffers with pods in it."""
     owners = {pod.key: buffer for buffer, pods in rooms.items() for pod in pods}
 
     def count(parts: Iterable[Nomination | Launch | Refusal]) -> Counter[str]:
@@ -186,13 +186,13 @@ def find_placements(rooms: Mapping[str, Iterable[Pod]], verdict: Verdict) -> dic
 def judge_placement(
     buffer: BufferRecord, placement: Placement | None, now: datetime
 ) -> BufferRecord:
-    """Write on a buffer whether its room is there."""
+    """Set Provisioning of a buffer: whether its virtual pods fit existing nodes."""
     why = _why_provisioning(buffer, placement)
-    return buffer if why is None else _said(buffer, PROVISIONING, *why, now)
+    return buffer if why is None else _with_condition(buffer, PROVISIONING, *why, now)
 
 
 def pods_by_node(pods: Iterable[Pod], verdict: Verdict) -> Mapping[str, int]:
-    """Count the buffer pods that have their place on each existing node: it is not empty."""
+    """Count the virtual pods nominated to each node; a node with any does not count as empty."""
     keys = {pod.key for pod in pods}
     counts = {
         each.node: sum(key in keys for key in each.pods)
@@ -223,7 +223,7 @@ def _why_provisioning(
     return None
 
 
-def _said(
+def _with_condition(
     buffer: BufferRecord, type_: str, status: str, reason: str, message: str, now: datetime
 ) -> BufferRecord:
     condition = Condition(type_, status, now, reason, message, buffer.meta.generation)

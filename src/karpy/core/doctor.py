@@ -1,4 +1,4 @@
-"""Is a cluster fit for Karpy, before and after it is installed? Facts in, judgements out."""
+"""Whether a cluster is fit for Karpy, before and after its installation: judgements of facts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -11,10 +11,10 @@ from karpy.core.rights import Right
 
 OLDEST: Final = (1, 29)
 NEWEST: Final = (1, 36)
-"""The versions of Kubernetes that Karpy is known to work with."""
-_SKEW_CARE: Final = 5.0
-_SKEW_BAD: Final = 60.0
-_RENEWED_LATELY: Final = 60.0
+"""The oldest and the newest version of Kubernetes that Karpy is known to work with."""
+_SKEW_WARNING: Final = 5.0
+_SKEW_ERROR: Final = 60.0
+_LEASE_AGE_MAX: Final = 60.0
 _ENOUGH_REPLICAS: Final = 2
 _SHOWN: Final = 8
 _LEASES: Final = "leases.coordination.k8s.io"
@@ -35,29 +35,29 @@ _SOURCES: Final = {
         {"deployments.apps", "limitranges", "poddisruptionbudgets.policy", "statefulsets.apps"}
     ),
 }
-"""What a check is made of: it is left out where that could not be seen."""
+"""Check -> resources it reads; a check is left out if one of them could not be read."""
 _KARPENTER: Final = "karpenter/controller"
-"""What the images of Karpenter are called."""
+"""Part of the name of every image of Karpenter's controller."""
 
 
 class Health(Enum):
-    """How bad it is."""
+    """How severe a judgement is."""
 
     GREEN = "green"
     YELLOW = "yellow"
-    """It works, and less well than it could; or it could not be seen."""
+    """It works, but could work better; or it could not be read."""
     RED = "red"
-    """It does not work, or does harm."""
+    """It does not work, or causes harm."""
 
 
 class Judgement(Struct, frozen=True):
-    """What is to be said about one thing."""
+    """The result of one check."""
 
     check: str
     health: Health
     text: str
     hint: str = ""
-    """What to do; all that is not green has one."""
+    """What to do; empty only if green."""
     objects: tuple[str, ...] = ()
 
 
@@ -67,36 +67,36 @@ class Definition(Struct, frozen=True):
     name: str
     is_there: bool = True
     is_served: bool = True
-    """Whether in the version that Karpy speaks."""
+    """Whether the API server serves the version that Karpy uses."""
     missing: tuple[str, ...] = ()
-    """Fields that ours has and the cluster's has not: the API server drops them."""
+    """Fields of Karpy's definition that the cluster's lacks: the API server drops them."""
 
 
-class Holder(Struct, frozen=True):
-    """Who leads, by a lease of an autoscaler like ours."""
+class LeaseHolder(Struct, frozen=True):
+    """The holder of the leader election lease of a Karpenter or Karpy."""
 
     namespace: str
     identity: str
     age_seconds: float
-    """Since it was renewed."""
+    """Seconds since the lease was renewed."""
     image: str = ""
-    """Of the pod that holds it, if that is found."""
+    """Image of the pod that holds the lease; empty if the pod was not found."""
 
     @property
     def is_alive(self) -> bool:
-        return self.age_seconds <= _RENEWED_LATELY
+        return self.age_seconds <= _LEASE_AGE_MAX
 
 
 HANDLER: Final = "Node Termination Handler"
 
 
-class Other(Struct, frozen=True):
-    """A program that drains or starts nodes, too."""
+class OtherAutoscaler(Struct, frozen=True):
+    """Another program that drains or starts nodes."""
 
     program: str
     where: str
     queue: str = ""
-    """The name of the queue that it takes messages from."""
+    """Name of the queue from which the program receives messages."""
 
 
 class Replica(Struct, frozen=True):
@@ -106,17 +106,17 @@ class Replica(Struct, frozen=True):
     node: str = ""
     is_ready: bool = False
     is_on_own_node: bool = False
-    """Whether its node is one that the operator itself may remove."""
+    """Whether the pod runs on a node that the operator itself may remove."""
 
 
 class Workload(Struct, frozen=True):
-    """Pods that are kept in number."""
+    """A Deployment or StatefulSet."""
 
     name: str
     replicas: int
     has_budget: bool
     lacks_requests: bool
-    """Whether a container asks for no CPU or memory, and no LimitRange adds it."""
+    """Whether a container requests no CPU or no memory, and no LimitRange sets a default."""
 
 
 class Pool(Struct, frozen=True):
@@ -127,7 +127,7 @@ class Pool(Struct, frozen=True):
     node_class: str
     """Kind and name of its node class."""
     unready: str = ""
-    """Why it is not ready; empty if it is."""
+    """Why the NodePool is not ready; empty if it is ready."""
 
 
 class NodeClass(Struct, frozen=True):
@@ -136,13 +136,13 @@ class NodeClass(Struct, frozen=True):
     name: str
     """Kind and name."""
     unready: tuple[str, ...] = ()
-    """Why it is not ready."""
+    """Why the node class is not ready; empty if it is ready."""
     is_known: bool = True
-    """Whether its controller has said anything yet."""
+    """Whether its controller has set any condition."""
 
 
 class Refused(Struct, frozen=True):
-    """A call to the cloud that was answered with no."""
+    """A call that the cloud refused."""
 
     call: str
     problem: str
@@ -150,49 +150,50 @@ class Refused(Struct, frozen=True):
 
 
 class Account(Struct, frozen=True):
-    """What the cloud says of the credentials at hand."""
+    """What the cloud reports about the current credentials."""
 
     identity: str = ""
     region: str = ""
     refused: tuple[Refused, ...] = ()
     queue: str = ""
-    """The name of the queue, if one is set."""
+    """Name of the interruption queue; empty if none is set."""
     is_queue_there: bool = False
 
 
 class Unseen(Struct, frozen=True):
-    """What could not be read, and why."""
+    """A resource that could not be read, and why."""
 
     what: str
     problem: str
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """All that is judged about a cluster."""
+    """The facts about a cluster that `examine` judges."""
 
     namespace: str
     provider: str
     version: str = ""
-    """Of the API server, such as `v1.36.3`; empty if it did not say."""
-    ours: datetime | None = None
-    """The time here, when the API server said its own."""
-    theirs: datetime | None = None
+    """Version of the API server, such as `v1.36.3`; empty if unknown."""
+    local_time: datetime | None = None
+    """Local time when `server_time` was read."""
+    server_time: datetime | None = None
+    """Time of the API server."""
     definitions: tuple[Definition, ...] = ()
     account_name: str = ""
-    """Whose rights were asked about."""
+    """The account whose rights were checked."""
     denied: tuple[Right, ...] = ()
-    is_asked_for: bool = True
-    """Whether rights could be asked about."""
-    holders: tuple[Holder, ...] = ()
-    others: tuple[Other, ...] = ()
+    has_checked_rights: bool = True
+    """Whether the rights could be checked."""
+    holders: tuple[LeaseHolder, ...] = ()
+    others: tuple[OtherAutoscaler, ...] = ()
     is_installed: bool = False
-    """Whether there is a Deployment of the operator."""
+    """Whether the Deployment of the operator exists."""
     replicas: tuple[Replica, ...] = ()
     workloads: tuple[Workload, ...] = ()
     pools: tuple[Pool, ...] = ()
     node_classes: tuple[NodeClass, ...] = ()
     cloud: Account | None = None
-    """None if the cloud was not asked."""
+    """None if the cloud was not queried."""
     queue: str = ""
     unseen: tuple[Unseen, ...] = ()
 
@@ -202,7 +203,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 
 def examine(facts: Facts) -> tuple[Judgement, ...]:
-    """Judge all that could be seen, in an order that people can work through."""
+    """Return the judgements of all facts that could be read, in the order in which to fix them."""
     unseen = {each.what for each in facts.unseen}
     return tuple(
         each for each in _judgements(facts) if not _SOURCES.get(each.check, _NONE) & unseen
@@ -227,7 +228,7 @@ def _judgements(facts: Facts) -> tuple[Judgement, ...]:
 
 
 def is_fit(judgements: Iterable[Judgement]) -> bool:
-    """Tell whether nothing is red."""
+    """Say whether no judgement is red."""
     return all(each.health is not Health.RED for each in judgements)
 
 
@@ -265,15 +266,15 @@ def _dotted(version: tuple[int, int]) -> str:
 
 def _clock(facts: Facts) -> Judgement:
     check = "clock"
-    if facts.ours is None or facts.theirs is None:
+    if facts.local_time is None or facts.server_time is None:
         hint = "allow `create` on events, of which one is tried without being kept"
         return _yellow(check, "the API server does not say its time", hint)
-    skew = (facts.ours - facts.theirs).total_seconds()
+    skew = (facts.local_time - facts.server_time).total_seconds()
     text = f"{abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the API server"
     hint = "have the clocks of both machines set by NTP"
-    if abs(skew) > _SKEW_BAD:
+    if abs(skew) > _SKEW_ERROR:
         return _red(check, text, hint)
-    if abs(skew) > _SKEW_CARE:
+    if abs(skew) > _SKEW_WARNING:
         return _yellow(check, text, hint)
     return _green(check, "as that of the API server")
 
@@ -297,7 +298,7 @@ def _definitions(facts: Facts) -> Iterator[Judgement]:
 
 def _rights(facts: Facts) -> Judgement:
     check = "rights"
-    if not facts.is_asked_for:
+    if not facts.has_checked_rights:
         hint = "run doctor as a user who may create subjectaccessreviews.authorization.k8s.io"
         return _yellow(check, f"of {facts.account_name} could not be asked about", hint)
     if facts.denied:
@@ -365,7 +366,7 @@ def _replicas(facts: Facts) -> Judgement:
         return _red(check, "run on nodes that Karpy may remove", hint, shown)
     ready = [each for each in facts.replicas if each.is_ready]
     if not ready:
-        hint = f"look why: kubectl describe pods -n {facts.namespace}"
+        hint = f"see why: kubectl describe pods -n {facts.namespace}"
         return _red(check, "none is ready", hint, [each.name for each in facts.replicas])
     if len(ready) < _ENOUGH_REPLICAS:
         hint = "run two, on two nodes, so that one takes over from the other"
@@ -401,12 +402,12 @@ def _node_classes(facts: Facts) -> Iterator[Judgement]:
     if gone:
         yield _red(check, "are named by NodePools and are not there", "apply them", gone)
     bad = [each for each in facts.node_classes if each.unready]
-    for health, those in (
+    for health, affected in (
         (Health.RED, [each for each in bad if each.name in used]),
         (Health.YELLOW, [each for each in bad if each.name not in used]),
     ):
-        if those:
-            shown = [f"{each.name}: {why}" for each in those for why in each.unready]
+        if affected:
+            shown = [f"{each.name}: {why}" for each in affected for why in each.unready]
             hint = "correct what the conditions name; for AWS the message has the call that failed"
             yield Judgement(check, health, "are not ready", hint, tuple(shown))
     silent = [each.name for each in facts.node_classes if not each.is_known]

@@ -1,7 +1,7 @@
 """
-One pod against the whole verdict: where it goes and what else was possible, or why it stays.
+What a verdict means for one pod: its node, or why it stays pending and what would help.
 
-Everything said here is read off the snapshot and the verdict; nothing is decided a second time.
+All of it is derived from the snapshot and the verdict; nothing is decided again.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -41,16 +41,16 @@ class Outcome(Enum):
 
 
 class PoolGroup(Struct, frozen=True, gc=False):
-    """NodePools that say no to a pod for one and the same decisive constraint."""
+    """NodePools that refuse a pod for the same decisive constraint."""
 
     constraint: Constraint
     details: tuple[str, ...]
     pools: tuple[str, ...]
     ruled_out: int
-    """Instance types that the constraint rules out on its own."""
+    """Number of instance types that the constraint rules out on its own."""
     types: int
     is_single: bool
-    """Whether lifting the constraint alone would be enough in each of them."""
+    """Whether lifting this constraint alone would be enough in each of the NodePools."""
 
 
 class PoolNearMiss(Struct, frozen=True, gc=False):
@@ -61,37 +61,37 @@ class PoolNearMiss(Struct, frozen=True, gc=False):
 
 
 class Fix(Struct, frozen=True, gc=False):
-    """One change that would help."""
+    """A change that would help to place a pod."""
 
     text: str
-    """Starts with a verb."""
+    """What to change; starts with a verb."""
     pools: tuple[str, ...] = ()
-    """The NodePools it is about."""
+    """The NodePools to which the change applies."""
     constraint: Constraint | None = None
     is_enough: bool = False
     """Whether the pod would be placed after this change alone."""
 
 
 class Explanation(Struct, frozen=True, gc=False):
-    """All there is to say about one pod; what does not apply is empty."""
+    """What a verdict means for one pod; fields that do not apply are empty."""
 
     pod: str
     outcome: Outcome
     sentence: str
     asks: tuple[str, ...]
-    """What the pod wants, one thing per entry: requests, selectors, spreads, volumes, ports."""
+    """The constraints of the pod: requests, selectors, spreads, volumes, ports."""
     launch: Launch | None = None
     nomination: Nomination | None = None
     node: Node | None = None
     refusal: Refusal | None = None
     groups: tuple[PoolGroup, ...] = ()
-    """Largest first."""
+    """NodePools by decisive constraint, largest group first."""
     exclusions: tuple[Exclusion, ...] = ()
-    """Instance types ruled out by each constraint on its own, over all NodePools, most first."""
+    """How many instance types each constraint rules out on its own in all NodePools, most first."""
     types: int = 0
     nearest: PoolNearMiss | None = None
     fixes: tuple[Fix, ...] = ()
-    """Ways out, smallest first."""
+    """Changes that would help, smallest first."""
 
     @property
     def is_no(self) -> bool:
@@ -106,7 +106,7 @@ def find_pods(snapshot: Snapshot, name: str) -> tuple[Pod, ...]:
 
 
 def explain_pod(snapshot: Snapshot, verdict: Verdict, key: str) -> Explanation:
-    """Say what the verdict means for the pod `key`, which the snapshot must hold."""
+    """Return what a verdict means for the pod `key`, which must be in the snapshot."""
     pod = next(pod for pod in snapshot.pods if pod.key == key)
     for launch in verdict.launches:
         if key in launch.pods:
@@ -117,14 +117,14 @@ def explain_pod(snapshot: Snapshot, verdict: Verdict, key: str) -> Explanation:
     for refusal in verdict.refusals:
         if key in refusal.pods:
             return _refused(pod, refusal)
-    return _left_out(pod, snapshot)
+    return _without_decision(pod, snapshot)
 
 
 def group_pools(pools: Iterable[PoolRefusal], groups_max: int) -> tuple[PoolGroup, ...]:
     """
     Merge NodePools with the same decisive constraint, largest group first.
 
-    If that leaves more than `groups_max`, those that differ only in the detail are merged too.
+    If more than `groups_max` are left, groups that differ only in the detail are merged as well.
     """
     pools = tuple(pools)
     exact = _grouped(pools, lambda each: (each.decisive.constraint.name, each.decisive.detail))
@@ -134,7 +134,7 @@ def group_pools(pools: Iterable[PoolRefusal], groups_max: int) -> tuple[PoolGrou
 
 
 def sum_exclusions(parts: Iterable[Exclusion]) -> tuple[Exclusion, ...]:
-    """Add up what each constraint rules out, most first."""
+    """Sum the instance types that each constraint rules out, most first."""
     counts: dict[tuple[Constraint, str], int] = {}
     for part in parts:
         known = (part.constraint, part.detail)
@@ -186,7 +186,7 @@ def _existing_node(pod: Pod, nomination: Nomination, node: Node | None) -> Expla
     )
 
 
-def _left_out(pod: Pod, snapshot: Snapshot) -> Explanation:
+def _without_decision(pod: Pod, snapshot: Snapshot) -> Explanation:
     outcome = Outcome.NOT_CONSIDERED
     if pod.is_terminal:
         sentence = f"has ended ({pod.phase}) and needs no node"
@@ -208,7 +208,7 @@ def _left_out(pod: Pod, snapshot: Snapshot) -> Explanation:
 
 
 def asks_of(pod: Pod) -> tuple[str, ...]:
-    """List what a pod wants of its node, in the words of its manifest; its requests come first."""
+    """List the constraints of a pod in the words of its manifest, its requests first."""
     rules = pod.rules
     requests = ", ".join(
         f"{format_quantity(amount, name)} {name}"
@@ -218,14 +218,14 @@ def asks_of(pod: Pod) -> tuple[str, ...]:
     asks = [requests, *(str(each) for each in rules.node_selector)]
     asks.append(" or ".join(_term_text(term) for term in rules.required_node_terms))
     asks += [f"tolerates {each.key or 'any taint'}" for each in rules.tolerations]
-    asks += _neighbour_asks(rules)
+    asks += _pod_constraints(rules)
     asks += [f"prefers {_term_text(each.term)}" for each in rules.preferred_node_terms]
     asks += [f"host port {port.port}/{port.protocol}" for port in rules.ports]
     asks += [f"volume {volume.claim_of(pod.name)}" for volume in rules.volumes]
     return tuple(ask for ask in asks if ask)
 
 
-def _neighbour_asks(rules: PodRules) -> list[str]:
+def _pod_constraints(rules: PodRules) -> list[str]:
     near, away = "near pods in the same {}", "away from pods by {}"
     asks = [
         f"{'prefers' if spread.is_soft else 'needs'} spread over {_short(spread.topology_key)}"
@@ -252,7 +252,7 @@ def _exclusions(pool: PoolRefusal) -> tuple[Exclusion, ...]:
 
 
 def _nearest(pools: Sequence[PoolRefusal]) -> PoolNearMiss | None:
-    """Choose the miss that lacks the fewest things; of equals, the first NodePool's."""
+    """Return the near miss that lacks least; among equals, that of the first NodePool."""
     misses = [PoolNearMiss(each.pool, each.nearest) for each in pools if each.nearest]
     return min(misses, key=lambda each: len(each.miss.lacks), default=None)
 
@@ -287,7 +287,7 @@ _POD_FIXES: Final = {
     ),
     Reason.PREEMPTING: "wait until the preempted pods are gone",
     Reason.ON_ITS_WAY: "wait for kube-scheduler to bind it",
-    Reason.PLACE_TAKEN: "wait until those nodes are open, ten seconds at most",
+    Reason.PLACE_TAKEN: "wait until the nodes launched with its own are open, ten seconds at most",
     Reason.LAUNCHED_IN_VAIN: (
         "see why kube-scheduler leaves it out (`kubectl describe pod`): a taint, a quota or a"
         " plugin that Karpy cannot know of"
@@ -346,10 +346,10 @@ _POOL_FIXES: Final = {
     Constraint.POOL_DELETING: "create a NodePool that takes the place of {pools}",
 }
 """
-In this order: what fails late leaves the pod suited to the NodePool otherwise.
+The fix for each constraint, smallest change first.
 
-A full limit is a smaller matter than a taint that was put there on purpose, and a taint a smaller
-one than a pod that wants another kind of machine.
+A full limit is a smaller obstacle than a taint, and a taint is a smaller one than a pod that
+requires another kind of machine.
 """
 
 _UNTRIED: Final = frozenset(
@@ -360,13 +360,13 @@ _UNTRIED: Final = frozenset(
         Constraint.POOL_DELETING,
     }
 )
-"""NodePools that took no part: what else would keep the pod out is unknown."""
+"""Constraints of NodePools that were not tried: other constraints may also exclude the pod."""
 
 _RANKS: Final = {constraint: rank for rank, constraint in enumerate(_POOL_FIXES)}
 
 
 def fixes_for(refusal: Refusal) -> tuple[Fix, ...]:
-    """List the ways out of a refusal, smallest first; there is always one."""
+    """List the changes that would help a refused pod, smallest first; there is always one."""
     if not refusal.pools:
         return (Fix(_POD_FIXES[refusal.reason]),)
     members: dict[tuple[Constraint, str, bool], list[PoolRefusal]] = {}
@@ -398,7 +398,7 @@ def _fix(same: list[PoolRefusal]) -> Fix:
 
 
 def _topic(decisive: Exclusion) -> str:
-    """Return what a constraint is about: a resource, or the labels that lack variety."""
+    """Return the subject of a constraint: a resource, or the label keys with minValues."""
     if decisive.constraint is not Constraint.MIN_VALUES:
         return decisive.detail.partition(":")[0]
     return " and ".join(each.partition(":")[0] for each in decisive.detail.split(", "))

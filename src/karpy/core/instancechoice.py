@@ -1,4 +1,4 @@
-"""Which instance types meet criteria, cheapest first, and the requirements that say the same."""
+"""Instance types that meet criteria, cheapest first, and equivalent NodePool requirements."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -37,11 +37,11 @@ _MILLI: Final = 1000
 _DOMAINS: Final = (EC2_DOMAIN, AUTO_MODE_DOMAIN)
 _GPUS: Final = (NVIDIA_GPU, AMD_GPU, GAUDI)
 _BURSTABLE: Final = "t"
-"""The category of types that save up CPU time."""
+"""The category of burstable instance types."""
 
 
 class Span(Struct, frozen=True):
-    """Whole numbers from one to another; None is no bound."""
+    """A range of whole numbers, bounds included; None is no bound."""
 
     least: int | None = None
     most: int | None = None
@@ -53,12 +53,12 @@ class Span(Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether any number will do."""
+        """Whether every number is in the range."""
         return self.least is None and self.most is None
 
 
 class Criteria(Struct, frozen=True):
-    """What instance types shall be like; what is empty does not matter."""
+    """Criteria for instance types; an empty field is no criterion."""
 
     vcpus: Span = Span()
     memory_mib: Span = Span()
@@ -74,17 +74,17 @@ class Criteria(Struct, frozen=True):
     """Micro-dollars per hour."""
     is_burstable: bool | None = None
     pool: Requirements = {}
-    """What a NodePool asks for besides."""
+    """Requirements of a NodePool that types must meet as well."""
     labels: Requirements = {}
-    """What it writes on its nodes."""
+    """Labels that the NodePool sets on its nodes."""
 
 
 class Choice(Struct, frozen=True):
-    """An instance type that meets criteria, and where it can be had."""
+    """An instance type that meets criteria, and its offerings."""
 
     type: InstanceType
     offerings: tuple[Offering, ...]
-    """Those that meet the criteria, too."""
+    """The offerings that meet the criteria."""
 
     @property
     def price(self) -> int:
@@ -92,7 +92,7 @@ class Choice(Struct, frozen=True):
         return min(each.price for each in self.offerings)
 
     def price_as(self, capacity_type: str) -> int | None:
-        """Return the lowest price as on-demand or spot; None if it is not sold so."""
+        """Return the lowest price in a capacity type; None if there is no such offering."""
         prices = [each.price for each in self.offerings if each.capacity_type == capacity_type]
         return min(prices, default=None)
 
@@ -118,11 +118,11 @@ class Choice(Struct, frozen=True):
 
 
 def choose(types: Iterable[InstanceType], criteria: Criteria) -> list[Choice]:
-    """Return types that meet criteria, with the offerings that do; cheapest first, then by name."""
+    """Return the types and offerings that meet criteria, cheapest first, then by name."""
     choices = [
         Choice(each, offerings)
         for each in types
-        if _is_chosen(each, criteria) and (offerings := tuple(_offerings(each, criteria)))
+        if _meets(each, criteria) and (offerings := tuple(_offerings(each, criteria)))
     ]
     return sorted(choices, key=lambda each: (each.price, each.type.name))
 
@@ -131,16 +131,16 @@ def requirements_of(
     criteria: Criteria, choices: Sequence[Choice], *, is_cut: bool = False
 ) -> list[Requirement]:
     """
-    Return requirements of a NodePool that leave the types chosen.
+    Return requirements of a NodePool that allow the chosen types.
 
-    Labels say it where they can, so that types to come are among them. No label says a price, that
-    GPUs may be there or not, or that only the cheapest were chosen (`is_cut`): the types are named
-    then.
+    They use labels where possible, so that they also allow future types. They list the types by
+    name if labels cannot express the criteria: a price, GPUs that are optional, or a list cut to
+    the cheapest types (`is_cut`).
     """
     found = [each for _, each in sorted(criteria.pool.items())]
     domain = next((each for each in _DOMAINS if _has_labels(choices, each)), "")
-    if domain and not is_cut and _is_said_by_labels(criteria):
-        found += _of_labels(criteria, domain)
+    if domain and not is_cut and _can_be_labels(criteria):
+        found += _label_requirements(criteria, domain)
     else:
         found.append(one_of(INSTANCE_TYPE, *(each.type.name for each in choices)))
     for key, values in (
@@ -154,12 +154,12 @@ def requirements_of(
 
 
 def label(kind: InstanceType, name: str) -> str:
-    """Return what a type says in the domain of EC2NodeClasses or of EKS Auto Mode, or nothing."""
+    """Return a label of a type, with the prefix of EC2NodeClasses or EKS Auto Mode, or nothing."""
     found = (_only(kind.requirements.get(domain + name)) for domain in _DOMAINS)
     return next((each for each in found if each), "")
 
 
-def _is_chosen(kind: InstanceType, criteria: Criteria) -> bool:
+def _meets(kind: InstanceType, criteria: Criteria) -> bool:
     if why_disjoint(kind.requirements, criteria.pool) or why_disjoint(
         kind.requirements, criteria.labels
     ):
@@ -191,12 +191,12 @@ def _offerings(kind: InstanceType, criteria: Criteria) -> Iterator[Offering]:
             yield each
 
 
-def _is_said_by_labels(criteria: Criteria) -> bool:
+def _can_be_labels(criteria: Criteria) -> bool:
     may_lack_gpus = not criteria.gpus.is_open and criteria.gpus.most != 0 and 0 in criteria.gpus
     return criteria.price_max is None and not may_lack_gpus
 
 
-def _of_labels(criteria: Criteria, domain: str) -> Iterator[Requirement]:
+def _label_requirements(criteria: Criteria, domain: str) -> Iterator[Requirement]:
     for name, span in (
         (INSTANCE_CPU, criteria.vcpus),
         (INSTANCE_MEMORY, criteria.memory_mib),
@@ -240,13 +240,13 @@ def _is_number_in(text: str, span: Span) -> bool:
 
 
 def _memory_mib(kind: InstanceType) -> int:
-    """Return what the machine has; nodes report a little less."""
-    said = as_integer(label(kind, INSTANCE_MEMORY))
-    return kind.capacity[MEMORY] // _MIB if said is None else said
+    """Return the memory of the machine in MiB; nodes report a little less."""
+    labelled = as_integer(label(kind, INSTANCE_MEMORY))
+    return kind.capacity[MEMORY] // _MIB if labelled is None else labelled
 
 
 def _has_gpus(kind: InstanceType, span: Span) -> bool:
-    # A type with a part of a GPU counts none, and is not one without.
+    # A type with a fraction of a GPU has a GPU name and a count of 0.
     if span.most == 0:
         return not label(kind, INSTANCE_GPU_NAME) and not _gpu_count(kind)
     return _gpu_count(kind) in span

@@ -1,4 +1,4 @@
-"""All nodes of a cluster: what each costs, holds and is kept by; and the pods that wait."""
+"""All nodes of a cluster, with price, requests, state and blockers, and the pods without a node."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -24,8 +24,8 @@ _CAPACITY_LABELS: Final[Mapping[str, Mapping[str, str]]] = {
     "kubernetes.azure.com/scalesetpriority": {"spot": SPOT, "regular": ON_DEMAND},
     "cloud.google.com/gke-spot": {"true": SPOT},
 }
-"""What node groups of clouds say in place of `karpenter.sh/capacity-type`."""
-_SAID_BY_STATE: Final = frozenset(
+"""Labels that the clouds' node groups have in place of `karpenter.sh/capacity-type`."""
+_SHOWN_BY_STATE: Final = frozenset(
     {
         NodeReason.IN_COMMAND,
         NodeReason.UNMANAGED,
@@ -36,11 +36,11 @@ _SAID_BY_STATE: Final = frozenset(
         NodeReason.UNINITIALIZED,
     }
 )
-"""Reasons that the state of a node says already."""
+"""Reasons that the state of a node already expresses."""
 
 
 class NodeState(Enum):
-    """What a node is doing; the first of these that holds."""
+    """The state of a node: the first of these that applies."""
 
     DELETING = "deleting"
     CHOSEN = "to be disrupted"
@@ -52,7 +52,7 @@ class NodeState(Enum):
 
 
 class NodeView(Struct, frozen=True, gc=False):
-    """One node as a list of nodes shows it."""
+    """One node in the list of nodes."""
 
     name: str
     state: NodeState
@@ -61,50 +61,50 @@ class NodeView(Struct, frozen=True, gc=False):
     zone: str = ""
     capacity_type: str = ""
     price: int | None = None
-    """Micro-dollars per hour; None if that is not known."""
+    """Micro-dollars per hour; None if unknown."""
     allocatable: Resources = {}
     requests: Resources = {}
-    """What its pods ask for together."""
+    """The sum of the requests of its pods."""
     pods: tuple[str, ...] = ()
-    """Pods there, as `namespace/name`."""
+    """Its pods, as `namespace/name`."""
     daemons: int = 0
-    """How many of them go with the node: those of DaemonSets, and static ones."""
+    """How many of its pods belong to a DaemonSet or are static."""
     created: datetime | None = None
     since: datetime | None = None
-    """When it began to be deleted or to be disrupted."""
+    """When its deletion or disruption began."""
     reason: str = ""
-    """Why it is disrupted, as its NodeClaim says."""
+    """Why it is disrupted, from the condition of its NodeClaim."""
     drifted: str = ""
     """Why it has drifted; empty if it has not."""
     empty_since: datetime | None = None
-    """Since when no pod there would need another node, if a controller keeps count of that."""
+    """Since when none of its pods would need another node; None if unknown."""
     is_empty: bool = False
     blocker: NodeRefusal | None = None
-    """What keeps it, or its drain, for now."""
-    coming: int = 0
-    """How many pending pods are expected there."""
+    """What blocks its disruption, or its drain."""
+    nominated_pods: int = 0
+    """How many pending pods are nominated to it."""
     labels: Mapping[str, str] = {}
 
     def fill(self, resource: str) -> float | None:
-        """Return the share of a resource that pods ask for; None if the node says nothing of it."""
-        there = self.allocatable.get(resource, 0)
-        return self.requests.get(resource, 0) / there if there else None
+        """Return the requested share of a resource; None if the node does not list the resource."""
+        allocatable = self.allocatable.get(resource, 0)
+        return self.requests.get(resource, 0) / allocatable if allocatable else None
 
 
 class WaitingPod(Struct, frozen=True, gc=False):
-    """A pod without a node, and what the decision about it is; none of them if it has none."""
+    """A pod without a node: its launch, its node or its refusal, if it was decided on."""
 
     key: str
     created: datetime
     asks: tuple[str, ...] = ()
     launch: Launch | None = None
     node: str = ""
-    """The node it goes to."""
+    """The node it is nominated to."""
     refusal: Refusal | None = None
 
 
 class Totals(Struct, frozen=True, gc=False):
-    """Some nodes together."""
+    """Sums over nodes."""
 
     nodes: int = 0
     pods: int = 0
@@ -115,38 +115,38 @@ class Totals(Struct, frozen=True, gc=False):
     allocatable: Resources = {}
     requests: Resources = {}
     by_capacity_type: tuple[tuple[str, int], ...] = ()
-    """How many nodes of each, most first."""
+    """How many nodes of each capacity type, most first."""
 
     def fill(self, resource: str) -> float:
-        """Return the share of a resource that pods ask for."""
-        there = self.allocatable.get(resource, 0)
-        return self.requests.get(resource, 0) / there if there else 0.0
+        """Return the requested share of a resource."""
+        allocatable = self.allocatable.get(resource, 0)
+        return self.requests.get(resource, 0) / allocatable if allocatable else 0.0
 
 
 class Overview(Struct, frozen=True, gc=False):
-    """A cluster at one moment, as a list of nodes and of pods that wait."""
+    """A cluster at one moment: its nodes, and its pods without a node."""
 
     now: datetime
     nodes: tuple[NodeView, ...] = ()
-    """By name."""
+    """Ordered by name."""
     waiting: tuple[WaitingPod, ...] = ()
-    """Refused ones first, then the oldest."""
+    """Refused pods first, then by age, oldest first."""
 
 
 def overview(snapshot: Snapshot, verdict: Verdict) -> Overview:
-    """Gather what is to be seen of a cluster, and of a decision about its pending pods."""
+    """Return the overview of a cluster and of a decision about its pending pods."""
     evaluation = Evaluation(snapshot)
-    coming = {each.node: len(each.pods) for each in verdict.nominations}
-    kept = {each.node: each for each in find_candidates(evaluation).refusals}
+    nominated_pods = {each.node: len(each.pods) for each in verdict.nominations}
+    blockers = {each.node: each for each in find_candidates(evaluation).refusals}
     nodes = tuple(
-        _node_view(each, evaluation, kept.get(each.name), coming.get(each.name, 0))
+        _node_view(each, evaluation, blockers.get(each.name), nominated_pods.get(each.name, 0))
         for each in sorted(snapshot.nodes, key=lambda each: each.name)
     )
     return Overview(snapshot.now, nodes, _waiting(snapshot.pods, verdict))
 
 
 def total_of(nodes: Iterable[NodeView]) -> Totals:
-    """Add nodes up."""
+    """Return the sums over nodes."""
     views = tuple(nodes)
     counts: dict[str, int] = {}
     for each in views:
@@ -168,14 +168,14 @@ def _plain(resources: Resources) -> Resources:
 
 
 def _node_view(
-    node: Node, evaluation: Evaluation, refusal: NodeRefusal | None, coming: int
+    node: Node, evaluation: Evaluation, refusal: NodeRefusal | None, nominated_pods: int
 ) -> NodeView:
     pods = [each for each in evaluation.pods_on(node) if not each.is_terminal]
     is_empty = not any(each.is_reschedulable for each in pods)
     record = node.claim_record or node.node_record
     state = _state_of(node)
     drifted = None if node.claim_record is None else node.claim_record.conditions.get(DRIFTED)
-    since, reason = _end_of(node)
+    since, reason = _disruption_of(node)
     capacity_type = _capacity_type(node.labels)
     return NodeView(
         name=node.name,
@@ -196,7 +196,7 @@ def _node_view(
         empty_since=_empty_since(node) if is_empty else None,
         is_empty=is_empty,
         blocker=_blocker_of(node, evaluation, refusal),
-        coming=coming,
+        nominated_pods=nominated_pods,
         labels=node.labels,
     )
 
@@ -216,15 +216,15 @@ def _state_of(node: Node) -> NodeState:
     return NodeState.CORDONED if record.is_unschedulable else NodeState.READY
 
 
-def _end_of(node: Node) -> tuple[datetime | None, str]:
-    """Return since when a node is being deleted, and why."""
+def _disruption_of(node: Node) -> tuple[datetime | None, str]:
+    """Return when the deletion or disruption of a node began, and why."""
     claim, record = node.claim_record, node.node_record
-    said = None if claim is None else claim.conditions.get(DISRUPTION_REASON)
-    reason = said.reason if said is not None and said.is_true else ""
+    disruption = None if claim is None else claim.conditions.get(DISRUPTION_REASON)
+    reason = disruption.reason if disruption is not None and disruption.is_true else ""
     deleted = [each.meta.deleted for each in (claim, record) if each and each.meta.deleted]
     if deleted:
         return min(deleted), reason
-    return (said.changed if said is not None and reason else None), reason
+    return (disruption.changed if disruption is not None and reason else None), reason
 
 
 def _empty_since(node: Node) -> datetime | None:
@@ -247,7 +247,7 @@ def _capacity_type(labels: Mapping[str, str]) -> str:
 
 
 def _price_of(node: Node, capacity_type: str, evaluation: Evaluation) -> int | None:
-    """Look the price of a node up; one of no NodePool is bought on demand if nothing is said."""
+    """Return the price of a node; a node without NodePool and capacity type counts as on-demand."""
     wanted = capacity_type or ("" if node.pool else ON_DEMAND)
     if wanted != node.labels.get(CAPACITY_TYPE, ""):
         node = replace(node, labels={**node.labels, CAPACITY_TYPE: wanted})
@@ -259,7 +259,7 @@ def _blocker_of(
 ) -> NodeRefusal | None:
     if node.is_terminating:
         return why_not_pods(node, evaluation)[0]
-    return None if refusal is None or refusal.why in _SAID_BY_STATE else refusal
+    return None if refusal is None or refusal.why in _SHOWN_BY_STATE else refusal
 
 
 def _waiting(pods: Sequence[Pod], verdict: Verdict) -> tuple[WaitingPod, ...]:

@@ -1,4 +1,4 @@
-"""What `karpy run` needs to be allowed, as deploy/rbac.yaml grants it."""
+"""The RBAC rights that `karpy run` needs, equal to those in deploy/rbac.yaml."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,16 +10,16 @@ _KARPENTER: Final = "karpenter.sh"
 _BUFFERS: Final = "autoscaling.x-k8s.io"
 _LEASES: Final = "coordination.k8s.io"
 _EVERYWHERE: Final = ""
-_OWN: Final = "*"
+_OWN_NAMESPACE: Final = "*"
 
 
 class Right(Struct, frozen=True, order=True):
-    """One verb for one resource."""
+    """The right to use one verb on one resource."""
 
     verb: str
     group: str
     resource: str
-    """With its subresource: `pods/eviction`."""
+    """With subresource, if any: `pods/eviction`."""
     namespace: str = _EVERYWHERE
     name: str = ""
 
@@ -35,7 +35,7 @@ class _Rule(Struct, frozen=True):
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     namespace: str = _EVERYWHERE
-    """`*` is that of the operator."""
+    """`*` is the namespace of the operator."""
     name: str = ""
 
 
@@ -73,8 +73,8 @@ _CORE: Final = (
     _Rule("storage.k8s.io", ("volumeattachments",), ("list",)),
     _Rule("", ("persistentvolumeclaims",), ("get",)),
     _Rule("events.k8s.io", ("events",), ("create",)),
-    _Rule(_LEASES, ("leases",), ("create",), _OWN),
-    _Rule(_LEASES, ("leases",), ("get", "update"), _OWN, "karpenter-leader-election"),
+    _Rule(_LEASES, ("leases",), ("create",), _OWN_NAMESPACE),
+    _Rule(_LEASES, ("leases",), ("get", "update"), _OWN_NAMESPACE, "karpenter-leader-election"),
 )
 _OF_PROVIDER: Final = {
     "aws": (
@@ -91,13 +91,13 @@ _OF_PROVIDER: Final = {
 
 
 def rights_of(provider: str, namespace: str) -> tuple[Right, ...]:
-    """Return every right that the operator uses with a provider, from its namespace."""
+    """Return all rights that the operator needs with a provider, if it runs in a namespace."""
     return tuple(sorted(set(_rights(provider, namespace))))
 
 
 def _rights(provider: str, namespace: str) -> Iterator[Right]:
     for rule in (*_CORE, *_OF_PROVIDER.get(provider, ())):
-        where = namespace if rule.namespace == _OWN else rule.namespace
+        where = namespace if rule.namespace == _OWN_NAMESPACE else rule.namespace
         for resource in rule.resources:
             for verb in rule.verbs:
                 yield Right(verb, rule.group, resource, where, rule.name)

@@ -20,19 +20,19 @@ from karpy.model.verdicts import Launch, NodeReason, NodeRefusal, PoolVerdict
 
 
 def decide_pool(question: PoolQuestion) -> PoolVerdict:
-    """Decide which nodes of a pool are launched or deleted; equal questions have equal verdicts."""
+    """Decide which nodes of a static pool are launched or deleted; a function of the question."""
     return verdict_of_adjustment(question, adjust(question))
 
 
 def adjust(question: PoolQuestion) -> Adjustment:
-    """Return the adjustment that brings a pool to its size, with its log lines."""
+    """Return the launches or deletions that bring a pool to its replicas, with log lines."""
     if isinstance(question, FillUpQuestion):
         return fill_up(question.pool, question.heads, is_synced=question.is_synced)
     return give_up_surplus(question)
 
 
 def verdict_of_adjustment(question: PoolQuestion, adjustment: Adjustment) -> PoolVerdict:
-    """Return an adjustment as a verdict, which recordings keep."""
+    """Return an adjustment as a verdict, the form that recordings have."""
     return PoolVerdict(
         question.pool.name,
         adjustment.creates,
@@ -44,13 +44,13 @@ def verdict_of_adjustment(question: PoolQuestion, adjustment: Adjustment) -> Poo
 
 
 def is_news(verdict: PoolVerdict, before: PoolVerdict | None) -> bool:
-    """Say whether to report a verdict after another: it does something, or has changed."""
+    """Say whether to report a verdict: it changes the pool, or differs from the one before."""
     known = PoolVerdict(verdict.pool) if before is None else before
     return bool(verdict.creates or verdict.deletes) or verdict != known
 
 
 def give_up_surplus(question: ThinOutQuestion) -> Adjustment:
-    """Delete the surplus of a pool: claims without a node first, then empty nodes, then by cost."""
+    """Delete the surplus of a pool: claims without a machine, empty nodes, the others by cost."""
     pool, heads = question.pool, question.heads
     if pool.replicas is None or pool.meta.is_deleting:
         return Adjustment()
@@ -70,7 +70,7 @@ def _launch(question: PoolQuestion) -> Launch | None:
 
 
 def _by_disruption_cost(question: ThinOutQuestion) -> list[str]:
-    """Order the claims of a pool: those without a machine, empty ones, the others by cost."""
+    """Return the claims of a pool: without a machine, then empty nodes, then by disruption cost."""
     costs = Costs(reads_deletion_cost=question.reads_deletion_cost)
     pods_on: dict[str, list[Pod]] = {}
     for pod in question.pods:
@@ -93,7 +93,7 @@ def _by_disruption_cost(question: ThinOutQuestion) -> list[str]:
 
 
 def _kept(pool: str, nodes: Sequence[Node], chosen: Collection[str]) -> tuple[NodeRefusal, ...]:
-    """Say why the other nodes of a pool are kept."""
+    """Return why each node of a pool that is not chosen stays."""
     return tuple(
         NodeRefusal(NodeReason.DELETING if each.is_deleting else NodeReason.POOL_SIZE, each.name)
         for each in sorted(nodes, key=lambda each: each.name)

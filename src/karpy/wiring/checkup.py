@@ -15,9 +15,9 @@ from karpy.core.doctor import (
     HANDLER,
     Definition,
     Facts,
-    Holder,
+    LeaseHolder,
     NodeClass,
-    Other,
+    OtherAutoscaler,
     Pool,
     Replica,
     Unseen,
@@ -113,7 +113,7 @@ async def check_up(
     )
     facts = replace(facts, version=await _version(version))
     ours, theirs = await _times(objects, clock)
-    facts = replace(facts, ours=ours, theirs=theirs)
+    facts = replace(facts, local_time=ours, server_time=theirs)
     return await _with_rights(objects, operator, facts)
 
 
@@ -214,7 +214,7 @@ def _replicas(cluster: Cluster, operator: JsonObject | None) -> Iterator[Replica
             yield Replica(meta["name"], node, _is_true(each, "Ready"), node in own)
 
 
-def _holders(cluster: Cluster, now: datetime) -> Iterator[Holder]:
+def _holders(cluster: Cluster, now: datetime) -> Iterator[LeaseHolder]:
     images = {
         each["metadata"]["name"]: each["spec"]["containers"][0].get("image", "")
         for each in cluster.of(POD)
@@ -227,13 +227,13 @@ def _holders(cluster: Cluster, now: datetime) -> Iterator[Holder]:
         if identity and renewed is not None:
             age = (now - renewed).total_seconds()
             image = images.get(identity.rpartition("_")[0], "")
-            yield Holder(each["metadata"]["namespace"], identity, age, image)
+            yield LeaseHolder(each["metadata"]["namespace"], identity, age, image)
 
 
 # --- others ---------------------------------------------------------------------------------------
 
 
-def _others(cluster: Cluster) -> Iterator[Other]:
+def _others(cluster: Cluster) -> Iterator[OtherAutoscaler]:
     for kind in (DEPLOYMENT, DAEMON_SET):
         for each in cluster.of(kind):
             if each["spec"].get("replicas") == 0:
@@ -244,13 +244,13 @@ def _others(cluster: Cluster) -> Iterator[Other]:
                 yield from _programs(container, where)
 
 
-def _programs(container: JsonObject, where: str) -> Iterator[Other]:
+def _programs(container: JsonObject, where: str) -> Iterator[OtherAutoscaler]:
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     names = [container.get("image", "").partition("@")[0].rpartition("/")[2], *words[:1]]
     if any("cluster-autoscaler" in each for each in names):
-        yield Other("Cluster Autoscaler", where)
+        yield OtherAutoscaler("Cluster Autoscaler", where)
     if any("node-termination-handler" in each for each in names):
-        yield Other(HANDLER, where, _queue_of(container, words))
+        yield OtherAutoscaler(HANDLER, where, _queue_of(container, words))
 
 
 def _queue_of(container: JsonObject, words: Sequence[str]) -> str:
@@ -430,14 +430,14 @@ async def _with_rights(objects: Objects, operator: JsonObject | None, facts: Fac
         name, kind, subject = await _subject(objects, operator)
     except ClusterError as error:
         unseen = Unseen(SELF_REVIEW.resource, error.message)
-        return replace(facts, is_asked_for=False, unseen=(*facts.unseen, unseen))
+        return replace(facts, has_checked_rights=False, unseen=(*facts.unseen, unseen))
     wanted = rights_of(facts.provider, facts.namespace)
     try:
         allowed = await asyncio.gather(
             *(_is_allowed(objects, kind, subject, each) for each in wanted)
         )
     except ClusterError:
-        return replace(facts, is_asked_for=False, account_name=name)
+        return replace(facts, has_checked_rights=False, account_name=name)
     denied = [right for right, may in zip(wanted, allowed, strict=True) if not may]
     return replace(facts, account_name=name, denied=tuple(denied))
 

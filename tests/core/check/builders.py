@@ -68,7 +68,7 @@ def pod(
     labels: Mapping[str, str] | None = None,
     **rules: Unpack[RuleFields],
 ) -> Pod:
-    """Make a pending pod; what is no rule (node_name, phase …) goes through `replace`."""
+    """Make a pending pod; set other fields (node_name, phase …) with `replace`."""
     return Pod(
         name=name,
         namespace="shop",
@@ -112,7 +112,7 @@ def instance_type(
     requirements: Requirements | None = None,
     **others: Unpack[TypeFields],
 ) -> InstanceType:
-    """Make a type of so many cores, 100 micro-dollars each, sold on demand in three zones."""
+    """Make a type with on-demand offerings in three zones, at 100 micro-dollars per core."""
     offered = tuple(offerings or (offering(zone, cpu * 100) for zone in ZONES))
     known = {
         INSTANCE_TYPE: one_of(INSTANCE_TYPE, name),
@@ -163,14 +163,14 @@ def node(
     return Node(name, known, capacity=resources, allocatable=resources, **others)
 
 
-def option(its_type: InstanceType, zone: str = "a", capacity_type: str = ON_DEMAND) -> LaunchOption:
-    """Offer a type at the price it has in a zone."""
+def option(of_type: InstanceType, zone: str = "a", capacity_type: str = ON_DEMAND) -> LaunchOption:
+    """Make an option of a type at its price in a zone."""
     price = min(
         each.price
-        for each in its_type.offerings
+        for each in of_type.offerings
         if (each.zone, each.capacity_type) == (zone, capacity_type)
     )
-    return LaunchOption(its_type.name, price, zone, capacity_type)
+    return LaunchOption(of_type.name, price, zone, capacity_type)
 
 
 def launch(
@@ -227,7 +227,7 @@ def world(
     refused: Iterable[Pod] = (),
     **snapshot: Unpack[SnapshotFields],
 ) -> World:
-    """Make a snapshot with pool `web` and three types unless told otherwise, and a verdict."""
+    """Make a verdict, and a snapshot with pool `web` and three types by default."""
     named = tuple(
         Nomination(name, tuple(each.key for each in theirs))
         for name, theirs in (nominations or {}).items()
@@ -247,17 +247,17 @@ def on_launch(
     resources: Resources | None = None,
     **snapshot: Unpack[SnapshotFields],
 ) -> World:
-    its = launch("l1", pods, *requirements, options=options, resources=resources)
-    return world(its, pods=pods, **snapshot)
+    planned = launch("l1", pods, *requirements, options=options, resources=resources)
+    return world(planned, pods=pods, **snapshot)
 
 
 def on_node(
     *pods: Pod,
     there: Iterable[Pod] = (),
-    its: Node | None = None,
+    present_node: Node | None = None,
     daemons: tuple[DaemonSet, ...] = (),
 ) -> World:
-    nodes = (its or node("n1"),)
+    nodes = (present_node or node("n1"),)
     everyone = (*pods, *there)
     return world(pods=everyone, nodes=nodes, nominations={"n1": pods}, daemons=daemons)
 

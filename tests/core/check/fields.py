@@ -1,4 +1,4 @@
-"""What the builders of these tests take by name: the fields of the values they make."""
+"""Keyword arguments of the builders: the fields of the values that they make."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypedDict
@@ -26,7 +26,7 @@ from karpy.model.verdicts import Launch, LaunchOption, Nomination, Refusal
 
 
 class RuleFields(TypedDict, total=False):
-    """What a pod asks for."""
+    """The constraints of a pod."""
 
     node_selector: tuple[Requirement, ...]
     required_node_terms: tuple[NodeTerm, ...]
@@ -43,7 +43,7 @@ class RuleFields(TypedDict, total=False):
 
 
 class SpreadFields(TypedDict, total=False):
-    """How a spread constraint differs from an ordinary one."""
+    """Fields of a spread constraint besides key and skew."""
 
     when_unsatisfiable: WhenUnsatisfiable
     min_domains: int | None
@@ -53,14 +53,14 @@ class SpreadFields(TypedDict, total=False):
 
 
 class CarrierFields(SpreadFields, total=False):
-    """The same, with the key and the skew."""
+    """Fields of a spread constraint."""
 
     key: str
     max_skew: int
 
 
 class PodFields(TypedDict, total=False):
-    """What can be changed about a pod but its rules."""
+    """Fields of a pod besides its constraints."""
 
     labels: Mapping[str, str]
     requests: Resources

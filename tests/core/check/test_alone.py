@@ -59,18 +59,24 @@ SHY: Final = require("rack", Operator.NOT_IN, ["r9"])
 
 
 def why(
-    its: Pod, *launches: Launch, pods: Iterable[Pod] = (), **snapshot: Unpack[SnapshotFields]
+    refused_pod: Pod,
+    *launches: Launch,
+    pods: Iterable[Pod] = (),
+    **snapshot: Unpack[SnapshotFields],
 ) -> tuple[Rule, ...] | None:
-    """Ask about a refused pod beside a plan."""
-    judged = world(*launches, pods=[its, *pods], refused=[its], **snapshot)
-    return why_not_alone(judged.snapshot, judged.verdict, its.key)
+    """Return why a refused pod could have no node beside a plan."""
+    judged = world(*launches, pods=[refused_pod, *pods], refused=[refused_pod], **snapshot)
+    return why_not_alone(judged.snapshot, judged.verdict, refused_pod.key)
 
 
 def hosts(
-    its: Pod, *launches: Launch, pods: Iterable[Pod] = (), **snapshot: Unpack[SnapshotFields]
+    refused_pod: Pod,
+    *launches: Launch,
+    pods: Iterable[Pod] = (),
+    **snapshot: Unpack[SnapshotFields],
 ) -> set[tuple[str, str]]:
-    judged = world(*launches, pods=[its, *pods], refused=[its], **snapshot)
-    found = find_hosts(judged.snapshot, judged.verdict, its.key)
+    judged = world(*launches, pods=[refused_pod, *pods], refused=[refused_pod], **snapshot)
+    found = find_hosts(judged.snapshot, judged.verdict, refused_pod.key)
     return {(host.instance_type, host.zone) for host in found}
 
 
@@ -85,17 +91,17 @@ def test_a_pod_that_fits_could_have_a_node() -> None:
     )
 
 
-def test_no_pool_no_node() -> None:
+def test_without_a_pool_there_is_no_node() -> None:
     assert why(pod("web"), pools=()) == ()
 
 
-def test_what_is_too_large_for_every_type_has_no_host() -> None:
+def test_a_pod_too_large_for_every_type_has_no_host() -> None:
     assert why(pod("huge", "9")) == (Rule.RESOURCES,)
     assert why(pod("full", "8"), daemons=(daemon("log"),)) == (Rule.RESOURCES,)
 
 
-def test_a_daemon_of_another_zone_is_reckoned_with() -> None:
-    """The solver does so: it asks the type, not the zone."""
+def test_a_daemon_of_another_zone_takes_room() -> None:
+    """As in the solver, daemons are expected by instance type, not by zone."""
     elsewhere = daemon("log", node_selector=(in_zone("b"),))
     full = pod("full", "8", node_selector=(in_zone("a"),))
 
@@ -133,7 +139,7 @@ def test_one_required_term_is_enough() -> None:
         ({"volumes": (PodVolume("disk", "gone"),)}, (Rule.VOLUME_READY,)),
     ],
 )
-def test_what_a_pod_asks_for_must_be_there(
+def test_required_labels_must_be_offered(
     rules: RuleFields, expected: tuple[Rule, ...] | None
 ) -> None:
     assert why(pod("web", **rules)) == expected
@@ -174,7 +180,7 @@ def test_a_type_that_attaches_nothing_is_no_host_for_volumes() -> None:
     assert why(DB, storage=disks(), catalog=catalog(bare)) == (Rule.VOLUME_LIMIT,)
 
 
-def test_what_the_plan_leaves_of_limits_is_for_the_pod() -> None:
+def test_the_pod_may_use_what_the_plan_leaves_of_limits() -> None:
     other = pod("other")
     beside = launch("l1", [other], options=[MEDIUM])
     roomy, tight = (pool(limits=amounts(cpu=cpu)) for cpu in ("6", "5"))
@@ -189,7 +195,7 @@ def test_what_the_plan_leaves_of_limits_is_for_the_pod() -> None:
     assert why(pod("web"), beside, pods=[other], pools=(crowded,)) == (Rule.LIMIT,)
 
 
-def test_variety_is_needed_unless_best_effort_is_enough() -> None:
+def test_min_values_apply_unless_best_effort() -> None:
     picky = (pool("web", require(INSTANCE_TYPE, Operator.EXISTS, min_values=2)),)
     five = pod("five", "5")
     best_effort = Settings(min_values_policy=MinValuesPolicy.BEST_EFFORT)
@@ -199,7 +205,7 @@ def test_variety_is_needed_unless_best_effort_is_enough() -> None:
     assert why(five, pools=picky, settings=best_effort) is None
 
 
-def test_where_reservations_are_strict_nothing_can_be_said() -> None:
+def test_with_strict_reservations_a_pod_may_have_to_wait() -> None:
     booked = instance_type("medium", 4, [RESERVED_IN_A, offering("a", 400)])
     fallback = Settings(reserved_mode=ReservedMode.FALLBACK)
     shop = catalog(booked)
@@ -217,7 +223,7 @@ def test_a_reservation_of_another_zone_does_not_matter() -> None:
     assert why(tied, catalog=catalog(booked)) is None
 
 
-def test_a_full_reservation_is_no_machine() -> None:
+def test_a_full_reservation_cannot_be_launched() -> None:
     full = replace(RESERVED_IN_A, reservation_capacity=0)
     booked = instance_type("medium", 4, [full])
 
@@ -229,14 +235,14 @@ def test_a_full_reservation_is_no_machine() -> None:
 
 
 class Plan(NamedTuple):
-    """Launches, and the pods they are for."""
+    """Launches and their pods."""
 
     launches: list[Launch]
     pods: list[Pod]
 
 
 def beside(*zones: str, **rules: Unpack[RuleFields]) -> Plan:
-    """Place a web pod in each (set of) zones."""
+    """Place a web pod in each zone or set of zones."""
     placed = {zone: pod(f"w-{zone}", "100m", labels=WEB, **rules) for zone in zones}
     launches = [
         launch(f"l-{zone}", [each], in_zone(*zone), options=[LARGE])
@@ -245,16 +251,18 @@ def beside(*zones: str, **rules: Unpack[RuleFields]) -> Plan:
     return Plan(launches, list(placed.values()))
 
 
-def zones_for(its: Pod, plan: Plan, **snapshot: Unpack[SnapshotFields]) -> set[str]:
-    found = hosts(its, *plan.launches, pods=plan.pods, **snapshot)
+def zones_for(refused_pod: Pod, plan: Plan, **snapshot: Unpack[SnapshotFields]) -> set[str]:
+    found = hosts(refused_pod, *plan.launches, pods=plan.pods, **snapshot)
     return {zone for _, zone in found}
 
 
-def why_beside(its: Pod, plan: Plan, **snapshot: Unpack[SnapshotFields]) -> tuple[Rule, ...] | None:
-    return why(its, *plan.launches, pods=plan.pods, **snapshot)
+def why_beside(
+    refused_pod: Pod, plan: Plan, **snapshot: Unpack[SnapshotFields]
+) -> tuple[Rule, ...] | None:
+    return why(refused_pod, *plan.launches, pods=plan.pods, **snapshot)
 
 
-def test_a_spread_leaves_the_emptier_zones() -> None:
+def test_a_spread_allows_the_emptier_zones() -> None:
     new = pod("new", labels=WEB, spreads=(even("web"),))
 
     assert zones_for(new, beside("a", "b")) == {"c"}
@@ -262,25 +270,25 @@ def test_a_spread_leaves_the_emptier_zones() -> None:
     assert zones_for(new, beside("a", "bc")) == set()
 
 
-def test_a_spread_may_leave_nothing() -> None:
+def test_a_spread_may_allow_no_zone() -> None:
     new = pod("new", labels=WEB, spreads=(even("web"),))
 
     assert why_beside(new, beside("a"), pools=ONLY_A, nodes=(node("n1", "b"),)) == (Rule.SPREAD,)
 
 
-def test_too_few_domains_are_as_good_as_an_empty_one() -> None:
+def test_with_too_few_domains_the_least_count_is_zero() -> None:
     new = pod("new", labels=WEB, spreads=(even("web", min_domains=4),))
 
     assert why_beside(new, beside("a", "b", "c")) == (Rule.SPREAD,)
 
 
-def test_a_spread_looks_only_where_the_pod_may_go() -> None:
+def test_a_spread_compares_only_domains_within_the_pods_reach() -> None:
     new = pod("new", labels=WEB, spreads=(even("web"),), node_selector=(in_zone("a", "b"),))
 
     assert zones_for(new, beside("a", "b")) == {"a", "b"}
 
 
-def test_a_fresh_node_is_a_fresh_hostname() -> None:
+def test_a_new_node_is_a_new_hostname() -> None:
     new = pod(
         "new",
         labels=WEB,
@@ -291,14 +299,14 @@ def test_a_fresh_node_is_a_fresh_hostname() -> None:
     assert why_beside(new, beside("a", anti_affinity=(near("web", HOSTNAME),))) is None
 
 
-def test_affinity_leads_to_settled_friends() -> None:
+def test_affinity_allows_zones_that_surely_have_a_selected_pod() -> None:
     new = pod("new", affinity=(near("web"),))
 
     assert zones_for(new, beside("a", "bc")) == {"a"}
     assert why_beside(new, beside("bc")) == (Rule.AFFINITY,)
 
 
-def test_a_pod_may_start_its_group_where_no_pod_of_it_can_be() -> None:
+def test_a_pod_may_be_first_of_its_group_if_no_pod_of_it_has_a_place() -> None:
     starter = pod("new", labels=WEB, affinity=(near("web"),))
     tied = replace(starter, rules=replace(starter.rules, node_selector=(in_zone("c"),)))
 
@@ -307,7 +315,7 @@ def test_a_pod_may_start_its_group_where_no_pod_of_it_can_be() -> None:
     assert why_beside(starter, beside("ab")) == (Rule.AFFINITY,)
 
 
-def test_friends_of_the_same_node_are_not_on_a_fresh_one() -> None:
+def test_affinity_by_hostname_excludes_a_new_node() -> None:
     new = pod("new", labels=WEB, affinity=(near("web", HOSTNAME),))
     follower = pod("new", affinity=(near("web", HOSTNAME),))
 
@@ -316,15 +324,15 @@ def test_friends_of_the_same_node_are_not_on_a_fresh_one() -> None:
     assert why(follower) == (Rule.AFFINITY,)
 
 
-def test_anti_affinity_allows_zones_where_no_matching_pod_can_be() -> None:
-    hermit = pod("new", anti_affinity=(near("web"),))
+def test_anti_affinity_allows_zones_without_any_possible_selected_pod() -> None:
+    with_anti_affinity = pod("new", anti_affinity=(near("web"),))
 
-    assert zones_for(hermit, beside("a")) == {"b", "c"}
-    assert zones_for(hermit, beside("ab")) == {"c"}
-    assert why_beside(hermit, beside("ab", "c")) == (Rule.ANTI_AFFINITY,)
+    assert zones_for(with_anti_affinity, beside("a")) == {"b", "c"}
+    assert zones_for(with_anti_affinity, beside("ab")) == {"c"}
+    assert why_beside(with_anti_affinity, beside("ab", "c")) == (Rule.ANTI_AFFINITY,)
 
 
-def test_hermits_of_the_plan_and_of_the_cluster_keep_their_zone() -> None:
+def test_anti_affinity_of_planned_and_bound_pods_excludes_their_zones() -> None:
     new = pod("new", labels=WEB)
     plan = beside("a", anti_affinity=(near("web"),))
     old = bound(pod("old", anti_affinity=(near("web"),)), "n1")
@@ -333,24 +341,26 @@ def test_hermits_of_the_plan_and_of_the_cluster_keep_their_zone() -> None:
     assert zones_for(new, plan, nodes=(node("n1", "b"),)) == {"c"}
 
 
-def test_a_domain_without_an_offering_is_no_domain() -> None:
+def test_a_domain_that_is_not_offered_does_not_exist() -> None:
     new = pod("new", labels=WEB, affinity=(AffinityTerm("rack", app("web")),))
 
     assert why(new) == (Rule.AFFINITY,)
 
 
-def test_an_open_rack_may_be_anyones() -> None:
+def test_an_open_label_may_have_any_value() -> None:
     racks = require("rack", Operator.EXISTS)
     pools = (pool("web", racks),)
     nodes = (node("n1", labels={"rack": "r1"}),)
     old = pod("old", labels=WEB)
-    its = launch("l1", [old], racks)
-    hermit = pod("new", anti_affinity=(near("web", "rack"),))
+    planned = launch("l1", [old], racks)
+    with_anti_affinity = pod("new", anti_affinity=(near("web", "rack"),))
     starter = pod("new", labels=WEB, affinity=(near("web", "rack"),))
 
-    assert why(hermit, pools=pools, nodes=nodes) is None
-    assert why(hermit, its, pods=[old], pools=pools, nodes=nodes) == (Rule.ANTI_AFFINITY,)
-    assert why(starter, its, pods=[old], pools=pools, nodes=nodes) == (Rule.AFFINITY,)
+    assert why(with_anti_affinity, pools=pools, nodes=nodes) is None
+    assert why(with_anti_affinity, planned, pods=[old], pools=pools, nodes=nodes) == (
+        Rule.ANTI_AFFINITY,
+    )
+    assert why(starter, planned, pods=[old], pools=pools, nodes=nodes) == (Rule.AFFINITY,)
 
 
 def test_rules_on_one_key_must_agree() -> None:
@@ -363,30 +373,36 @@ def test_rules_on_one_key_must_agree() -> None:
     assert why_beside(torn, plan) == (Rule.SPREAD,)
 
 
-def test_a_launch_into_a_reservation_may_be_of_any_capacity_type_to_the_end() -> None:
-    """The law looks at what the claim says, and it says `reserved` only when it is launched."""
+def test_a_launch_into_a_reservation_counts_in_every_capacity_type() -> None:
+    """The solver reads the requirements of the claim, which has `reserved` only at the launch."""
     both = instance_type("large", 8, [RESERVED_IN_A, offering("a", 800, SPOT)])
-    hermit = pod("hermit", anti_affinity=(near("web", CAPACITY_TYPE),))
+    with_anti_affinity = pod("alone", anti_affinity=(near("web", CAPACITY_TYPE),))
     web = pod("web", labels=WEB)
 
-    def kinds_left(its: Launch) -> set[str]:
+    def kinds_left(planned: Launch) -> set[str]:
         settings = Settings(reserved_mode=ReservedMode.FALLBACK)
         judged = world(
-            its, pods=[hermit, web], refused=[web], catalog=catalog(both), settings=settings
+            planned,
+            pods=[with_anti_affinity, web],
+            refused=[web],
+            catalog=catalog(both),
+            settings=settings,
         )
         assert judged.rules() == set()
         return {host.capacity_type for host in find_hosts(*judged, web.key)}
 
     paid = (one_of(CAPACITY_TYPE, RESERVED), one_of(RESERVATION, "r-1"))
     cheap = [option(both, "a", RESERVED)]
-    reserved = launch("l1", [hermit], *paid, options=cheap, reservations=("r-1",))
-    spot = launch("l1", [hermit], one_of(CAPACITY_TYPE, SPOT), options=[option(both, "a", SPOT)])
+    reserved = launch("l1", [with_anti_affinity], *paid, options=cheap, reservations=("r-1",))
+    spot = launch(
+        "l1", [with_anti_affinity], one_of(CAPACITY_TYPE, SPOT), options=[option(both, "a", SPOT)]
+    )
 
     assert kinds_left(reserved) == set()
     assert kinds_left(spot) == {RESERVED}
 
 
-def test_a_zone_that_another_term_reaches_is_compared_once_it_has_a_node() -> None:
+def test_a_zone_allowed_by_another_term_is_compared_once_it_has_a_node() -> None:
     terms = (NodeTerm((in_zone("a"),)), NodeTerm((in_zone("b"), one_of("rack", "r1"))))
     web = pod("web", labels=WEB, required_node_terms=terms, spreads=(even("web"),))
     old = bound(pod("old", labels=WEB), "n-a")
@@ -401,34 +417,34 @@ def test_a_zone_that_another_term_reaches_is_compared_once_it_has_a_node() -> No
     assert zones_left("r2") == {"a"}
 
 
-def test_a_launch_counts_for_a_spread_unless_its_requirements_rule_that_out() -> None:
-    """Be it that no type on sale would pass the filter: the law does not look at types."""
+def test_a_launch_counts_for_a_spread_unless_its_requirements_exclude_it() -> None:
+    """Even if no available type passes the filter: the solver does not read types for this."""
     terms = (NodeTerm((one_of(CAPACITY_TYPE, SPOT),)), NodeTerm((one_of("rack", "r1"),)))
     web = pod("web", labels=WEB, required_node_terms=terms, spreads=(even("web"),))
     placed = pod("placed", labels=WEB)
 
     def zones_left(*kinds: str) -> set[str]:
         asked = [one_of(CAPACITY_TYPE, *kinds)] if kinds else []
-        its = launch("l1", [placed], in_zone("a"), *asked, options=[LARGE])
+        planned = launch("l1", [placed], in_zone("a"), *asked, options=[LARGE])
         pools = (pool(), pool("racked", one_of("rack", "r1")))
-        judged = world(its, pods=[web, placed], refused=[web], pools=pools)
+        judged = world(planned, pods=[web, placed], refused=[web], pools=pools)
         return {host.zone for host in find_hosts(*judged, web.key)}
 
     assert zones_left() == {"b", "c"}
     assert zones_left("on-demand") == {"a", "b", "c"}
 
 
-def test_a_launch_fills_a_domain_by_what_its_claim_says_not_by_what_its_types_bring() -> None:
-    """All types are on-demand; the law counts the launch only if the claim says so."""
+def test_a_launch_counts_in_a_domain_by_its_requirements_not_by_its_types() -> None:
+    """All types are on-demand; the solver counts the launch only if the claim requires that."""
     bought = NodeTerm((one_of(CAPACITY_TYPE, SPOT, ON_DEMAND),))
     web = pod("web", labels=WEB, required_node_terms=(bought,), spreads=(even("web"),))
     old, placed = bound(pod("old", labels=WEB), "n-a"), pod("placed", labels=WEB)
 
     def zones_left(*kinds: str) -> set[str]:
         asked = [one_of(CAPACITY_TYPE, *kinds)] if kinds else []
-        its = launch("l1", [placed], in_zone("b"), *asked, options=[option(LARGE_ONE, "b")])
+        planned = launch("l1", [placed], in_zone("b"), *asked, options=[option(LARGE_ONE, "b")])
         judged = world(
-            its,
+            planned,
             pods=[web, old, placed],
             refused=[web],
             pools=(pool("web", in_zone("a", "b")),),
@@ -441,7 +457,7 @@ def test_a_launch_fills_a_domain_by_what_its_claim_says_not_by_what_its_types_br
     assert zones_left(ON_DEMAND) == {"a", "b"}
 
 
-def test_a_key_that_the_pod_only_shuns_has_no_domains() -> None:
+def test_a_key_with_only_a_negative_requirement_has_no_domains() -> None:
     racked = pool("racked", one_of("rack", "r1"), limits={"nodes": 0})
     web = pod("web", labels=WEB, node_selector=(SHY,), spreads=(even("web", "rack"),))
 
@@ -450,7 +466,7 @@ def test_a_key_that_the_pod_only_shuns_has_no_domains() -> None:
     assert {host.pool for host in find_hosts(*judged, web.key)} == set()
 
 
-def test_a_key_that_the_pod_only_shuns_is_not_defined_for_its_volumes() -> None:
+def test_a_negative_requirement_does_not_define_a_key_for_volumes() -> None:
     term = NodeTerm((one_of("rack", "r1"),))
     disks = Storage(
         {"shop/data": PersistentVolumeClaim("data", "shop", "pv-1", is_bind_completed=True)},

@@ -1,4 +1,4 @@
-"""What pods require of labels, where nodes may come up, and whether two may meet."""
+"""Label requirements of pods, possible domains of nodes, and whether two nodes may share one."""
 
 import pytest
 from msgspec.structs import replace
@@ -36,15 +36,15 @@ def selecting(*wanted: Requirement) -> Pod:
     return pod("web", node_selector=wanted)
 
 
-def test_a_selector_must_hold_for_every_zone_the_node_may_come_up_in() -> None:
+def test_a_selector_must_hold_for_every_possible_zone_of_the_node() -> None:
     choosy = selecting(in_zone("a"))
 
     assert on_launch(choosy, requirements=[in_zone("a")]).rules() == set()
     assert on_launch(choosy).breaches() == (
         Breach(Rule.NODE_AFFINITY, "l1", "shop/web", "medium and 1 others"),
     )
-    assert on_node(choosy, its=node("n1", "a")).rules() == set()
-    assert on_node(choosy, its=node("n1", "b")).breaches() == (
+    assert on_node(choosy, present_node=node("n1", "a")).rules() == set()
+    assert on_node(choosy, present_node=node("n1", "b")).breaches() == (
         Breach(Rule.NODE_AFFINITY, "n1", "shop/web"),
     )
 
@@ -64,7 +64,7 @@ def test_labels_of_the_type_count_option_by_option() -> None:
     assert on_launch(choosy).breaches() == (Breach(Rule.NODE_AFFINITY, "l1", "shop/web", "medium"),)
 
 
-def test_a_type_that_leaves_the_system_open_promises_nothing() -> None:
+def test_a_type_with_several_systems_does_not_surely_have_one() -> None:
     either = instance_type("medium", 4, requirements={OS: one_of(OS, "linux", "windows")})
     shop = catalog(either)
     linux = selecting(one_of(OS, "linux"))
@@ -80,12 +80,12 @@ def test_each_possible_zone_may_be_met_by_another_term() -> None:
 
     assert on_launch(choosy, requirements=[in_zone("a", "b")]).rules() == set()
     assert on_launch(choosy, requirements=[in_zone("b", "c")]).rules() == {Rule.NODE_AFFINITY}
-    assert on_node(choosy, its=node("n1", "b")).rules() == set()
-    assert on_node(choosy, its=node("n1", "c")).rules() == {Rule.NODE_AFFINITY}
+    assert on_node(choosy, present_node=node("n1", "b")).rules() == set()
+    assert on_node(choosy, present_node=node("n1", "c")).rules() == {Rule.NODE_AFFINITY}
 
 
 @pytest.mark.parametrize("term", [NodeTerm(), NodeTerm((in_zone("a"),), has_match_fields=True)])
-def test_a_term_that_says_nothing_or_names_fields_holds_nowhere(term: NodeTerm) -> None:
+def test_an_empty_term_or_one_with_fields_never_holds(term: NodeTerm) -> None:
     choosy = pod("web", required_node_terms=(term,))
 
     assert on_node(choosy).rules() == {Rule.NODE_AFFINITY}
@@ -105,7 +105,7 @@ def test_a_term_that_says_nothing_or_names_fields_holds_nowhere(term: NodeTerm) 
     ],
     ids=str,
 )
-def test_what_the_launch_promises_is_had(stated: Requirement, wanted: Requirement) -> None:
+def test_requirements_of_the_launch_surely_hold(stated: Requirement, wanted: Requirement) -> None:
     pools = (pool("web", stated),)
 
     plan = on_launch(selecting(wanted), requirements=[stated], pools=pools)
@@ -127,7 +127,9 @@ def test_what_the_launch_promises_is_had(stated: Requirement, wanted: Requiremen
     ],
     ids=str,
 )
-def test_what_the_launch_leaves_open_is_not(stated: Requirement, wanted: Requirement) -> None:
+def test_values_that_the_launch_leaves_open_do_not_surely_hold(
+    stated: Requirement, wanted: Requirement
+) -> None:
     pools = (pool("web", stated),)
 
     plan = on_launch(selecting(wanted), requirements=[stated], pools=pools)
@@ -135,7 +137,7 @@ def test_what_the_launch_leaves_open_is_not(stated: Requirement, wanted: Require
     assert plan.rules() == {Rule.NODE_AFFINITY}
 
 
-def test_a_label_that_nothing_defines_is_not_there() -> None:
+def test_a_label_that_nothing_defines_does_not_exist() -> None:
     absent = selecting(require("rack", Operator.DOES_NOT_EXIST))
     present = selecting(one_of("rack", "r1"))
 
@@ -145,8 +147,8 @@ def test_a_label_that_nothing_defines_is_not_there() -> None:
     assert on_node(present).rules() == {Rule.NODE_AFFINITY}
 
 
-def test_a_promise_to_avoid_a_value_is_no_promise_to_have_one() -> None:
-    """The type says there is no such label, and NotIn is fine with that."""
+def test_a_negative_requirement_does_not_define_a_label() -> None:
+    """The type has no such label, and NotIn allows that."""
     key = "example.com/gpu-name"
     bare = instance_type("medium", 4, requirements={key: require(key, Operator.DOES_NOT_EXIST)})
     stated = require(key, Operator.NOT_IN, ["old"])
@@ -168,11 +170,11 @@ def test_labels_of_the_pool_are_labels_of_the_node() -> None:
     assert on_launch(selecting(one_of("team", "y")), pools=pools).rules() == {Rule.NODE_AFFINITY}
 
 
-def test_a_label_may_have_the_name_it_once_had() -> None:
+def test_a_deprecated_label_name_selects_the_present_one() -> None:
     old = node("n1", labels={"beta.kubernetes.io/arch": "amd64"})
     labels = {key: value for key, value in old.labels.items() if key != ARCH}
 
-    plan = on_node(selecting(one_of(ARCH, "amd64")), its=replace(old, labels=labels))
+    plan = on_node(selecting(one_of(ARCH, "amd64")), present_node=replace(old, labels=labels))
 
     assert plan.rules() == set()
 
@@ -207,13 +209,13 @@ def test_capacity_type_is_open_until_it_is_settled() -> None:
         (join_domains([NOT_RED, as_domains(exists("team"))]), RED, True),
     ],
 )
-def test_two_nodes_may_come_up_in_the_same_domain(
+def test_two_nodes_may_be_in_the_same_domain(
     one: Domains, other: Domains, *, expected: bool
 ) -> None:
     assert (one.may_meet(other), other.may_meet(one)) == (expected, expected)
 
 
-def test_those_that_shun_a_domain_are_not_counted_there() -> None:
+def test_nodes_that_exclude_a_domain_are_not_counted_in_it() -> None:
     tally = Tally([NOT_RED, RED, BLUE, NOWHERE])
 
     assert (tally["red"], tally["blue"], tally.most(NOT_RED)) == (1, 2, (2, "any"))

@@ -26,12 +26,12 @@ GPU: Final = "example.com/gpu"
 
 
 def medium(
-    *overlays: NodeOverlay, its_pool: NodePool | None = None, settings: Settings = GATE
+    *overlays: NodeOverlay, own_pool: NodePool | None = None, settings: Settings = GATE
 ) -> InstanceType:
-    """Return the one type there is as the overlays make it."""
+    """Return the only type with overlays applied."""
     seen = Snapshot(
         NOON,
-        pools=(its_pool or pool(),),
+        pools=(own_pool or pool(),),
         catalog=catalog(MEDIUM),
         overlays=overlays,
         settings=settings,
@@ -41,9 +41,9 @@ def medium(
 
 
 def prices(
-    *overlays: NodeOverlay, its_pool: NodePool | None = None, settings: Settings = GATE
+    *overlays: NodeOverlay, own_pool: NodePool | None = None, settings: Settings = GATE
 ) -> list[int]:
-    found = medium(*overlays, its_pool=its_pool, settings=settings)
+    found = medium(*overlays, own_pool=own_pool, settings=settings)
     return [offering.price for offering in found.offerings]
 
 
@@ -65,14 +65,14 @@ def test_an_overlay_sets_or_changes_a_price(overlay: NodeOverlay, expected: int)
     assert new_price(100_000, overlay) == expected
 
 
-def test_overlays_count_only_behind_their_gate() -> None:
+def test_overlays_apply_only_with_the_feature_gate() -> None:
     free = NodeOverlay("o", price="0")
 
     assert prices(free) == [0, 0, 0]
     assert prices(free, settings=Settings()) == [400, 400, 400]
 
 
-def test_an_overlay_touches_the_offerings_it_matches() -> None:
+def test_an_overlay_changes_the_offerings_that_it_matches() -> None:
     assert prices(NodeOverlay("o", (one_of(ZONE, "b"),), price="0")) == [400, 0, 400]
     assert prices(NodeOverlay("o", (one_of(NODE_POOL, "web"),), price="0")) == [0, 0, 0]
     assert prices(NodeOverlay("o", (one_of(NODE_POOL, "x"),), price="0")) == [400, 400, 400]
@@ -82,7 +82,7 @@ def test_an_overlay_touches_the_offerings_it_matches() -> None:
 def test_a_label_of_the_pool_makes_an_overlay_match() -> None:
     overlay = NodeOverlay("o", (one_of("team", "x"),), price="0")
 
-    assert prices(overlay, its_pool=pool(labels={"team": "x"})) == [0, 0, 0]
+    assert prices(overlay, own_pool=pool(labels={"team": "x"})) == [0, 0, 0]
 
 
 def test_the_heavier_overlay_wins_and_the_lighter_fills_the_gaps() -> None:
@@ -92,15 +92,15 @@ def test_the_heavier_overlay_wins_and_the_lighter_fills_the_gaps() -> None:
     assert prices(light, heavy) == [1_000_000, 0, 1_000_000]
 
 
-def test_of_two_with_equal_weight_that_touch_the_same_the_later_does_nothing() -> None:
-    """Later is who comes first in the alphabet; its other zones are left alone as well."""
+def test_of_two_conflicting_overlays_the_later_one_is_ignored() -> None:
+    """The later one is first in the alphabet; its other zones are unchanged as well."""
     first = NodeOverlay("z", (one_of(ZONE, "b"),), price="0")
     later = NodeOverlay("a", price="1")
 
     assert prices(later, first) == [400, 0, 400]
 
 
-def test_overlays_of_equal_weight_that_touch_different_things_get_along() -> None:
+def test_overlays_of_equal_weight_with_different_targets_both_apply() -> None:
     one = NodeOverlay("a", (one_of(ZONE, "a"),), price="1")
     two = NodeOverlay("b", (one_of(ZONE, "b"),), price="2")
     gpu = NodeOverlay("c", capacity={GPU: 4})
@@ -121,7 +121,7 @@ def test_an_overlay_adds_extended_resources() -> None:
 
 
 def test_plans_are_judged_by_overlaid_prices_to_the_micro_dollar() -> None:
-    """Two ways to reckon a third of a price may differ by one."""
+    """Two ways to compute a third of a price may differ by one."""
     web = pod("web")
 
     def judge(price: int) -> set[Rule]:

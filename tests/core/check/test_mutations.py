@@ -68,7 +68,7 @@ SIDE: Final = {"app": "side"}
 
 
 def named(launch: str, key: str) -> Breakage:
-    """Put one more name on the list of a launch."""
+    """Add a pod to a launch."""
     (found,) = (each for each in RIGHT.verdict.launches if each.name == launch)
     return with_launch(launch, pods=(*found.pods, key))
 
@@ -78,7 +78,7 @@ def nominated(node: str) -> Breakage:
 
 
 def refused(*names: str) -> Breakage:
-    """Refuse some pods besides the one that is refused anyway."""
+    """Refuse more pods."""
     more = refusal(*(pod(name) for name in names))
     return with_verdict(refusals=(*RIGHT.verdict.refusals, more))
 
@@ -95,7 +95,7 @@ def disk_in(zone: str) -> Breakage:
 
 
 def sold(*types: object) -> Breakage:
-    """Let pool gpu sell these."""
+    """Set the instance types of pool gpu."""
     return with_snapshot(catalog=replace(RIGHT.snapshot.catalog, by_pool={"gpu": types}))
 
 
@@ -242,24 +242,24 @@ TOPOLOGY: Final = {
         ),
         Rule.SPREAD,
     ),
-    "friends on another node": (
+    "affinity to a pod on another node": (
         both(
             with_rules("sidecar", affinity=(near("cache", HOSTNAME),)),
             moved("sidecar", "l-b", "l-c"),
         ),
         Rule.AFFINITY,
     ),
-    "friends nowhere": (with_rules("sidecar", affinity=(near("nobody"),)), Rule.AFFINITY),
-    "friends for each term but none for all": (
+    "affinity to no pod": (with_rules("sidecar", affinity=(near("nobody"),)), Rule.AFFINITY),
+    "a pod for each term but none for all": (
         with_rules("sidecar", affinity=(near("web"), near("cache"))),
         Rule.AFFINITY_TERMS,
     ),
-    "hermits on one node": (moved("cache-0", "l-a", "l-b"), Rule.ANTI_AFFINITY),
-    "a running hermit disturbed": (
+    "anti-affinity on one node": (moved("cache-0", "l-a", "l-b"), Rule.ANTI_AFFINITY),
+    "anti-affinity of a bound pod": (
         with_rules("running", anti_affinity=(near("web"),)),
         Rule.ANTI_AFFINITY,
     ),
-    "hermits who may meet": (
+    "anti-affinity in a possible zone": (
         both(
             with_pool("gpu", requirements=(in_zone("a", "b"),)),
             with_requirement("l-g", in_zone("a", "b")),
@@ -304,10 +304,10 @@ HARMLESS: Final = {
     "a preferred label": with_rules(
         "web-0", preferred_node_terms=(WeightedNodeTerm(9, NodeTerm((one_of("team", "y"),))),)
     ),
-    "a preferred friend": with_rules(
+    "a preferred affinity": with_rules(
         "web-0", preferred_affinity=(WeightedTerm(9, near("nobody")),)
     ),
-    "a preferred stranger": with_rules(
+    "a preferred anti-affinity": with_rules(
         "web-0", preferred_anti_affinity=(WeightedTerm(9, near("web")),)
     ),
     "a soft spread": both(
@@ -322,7 +322,7 @@ HARMLESS: Final = {
     "a port that is free": with_rules("web-0", ports=(HostPort(1),)),
     "a port of another node": with_rules("picky", ports=(HostPort(8080),)),
     "a pod that finished": with_pod("running", phase="Succeeded"),
-    "a hermit among strangers": with_rules("moved", anti_affinity=(near("nobody"),)),
+    "anti-affinity to no pod": with_rules("moved", anti_affinity=(near("nobody"),)),
 }
 
 
@@ -336,7 +336,7 @@ def test_a_broken_plan_breaks_this_rule_and_no_other(breakage: Breakage, expecte
 
 
 @pytest.mark.parametrize(("change", "expected"), RISKS.values(), ids=RISKS)
-def test_a_plan_at_the_mercy_of_the_order_is_a_risk(change: Breakage, expected: Rule) -> None:
+def test_a_plan_that_depends_on_the_order_is_a_risk(change: Breakage, expected: Rule) -> None:
     assert change(RIGHT).breaches() == ()
     assert {risk.rule for risk in find_risks(*change(RIGHT))} == {expected}
 

@@ -35,7 +35,7 @@ def plan(
     there: dict[str, list[Pod]] | None = None,
     **others: Unpack[SnapshotFields],
 ) -> World:
-    """Launch one node per (set of) zones for some pods, beside nodes, one per zone."""
+    """Launch a node for each zone or set of zones, beside existing nodes, one per zone."""
     old = there or {}
     placed = [each for pods in where.values() for each in pods]
     running = [bound(each, f"n-{zone}") for zone, pods in old.items() for each in pods]
@@ -47,20 +47,22 @@ def plan(
     return world(*launches, pods=[*placed, *running], **given)
 
 
-def hermit(name: str, key: str = ZONE) -> Pod:
+def with_anti_affinity(name: str, key: str = ZONE) -> Pod:
     return pod(name, "100m", labels=WEB, anti_affinity=(near("web", key),))
 
 
-def friend(name: str, key: str = ZONE, of: str = "web", **labels: str) -> Pod:
+def with_affinity(name: str, key: str = ZONE, of: str = "web", **labels: str) -> Pod:
     return pod(name, "100m", labels=labels or WEB, affinity=(near(of, key),))
 
 
 # --- anti-affinity -------------------------------------------------------------------------------
 
 
-def test_hermits_live_in_different_zones() -> None:
-    assert plan({"a": [hermit("one")], "b": [hermit("two")]}).rules() == set()
-    assert plan({"a": [hermit("one"), hermit("two")]}).breaches() == (
+def test_pods_with_anti_affinity_need_different_zones() -> None:
+    assert (
+        plan({"a": [with_anti_affinity("one")], "b": [with_anti_affinity("two")]}).rules() == set()
+    )
+    assert plan({"a": [with_anti_affinity("one"), with_anti_affinity("two")]}).breaches() == (
         Breach(
             Rule.ANTI_AFFINITY,
             "l-a",
@@ -76,44 +78,50 @@ def test_hermits_live_in_different_zones() -> None:
     )
 
 
-def test_two_nodes_that_may_come_up_in_one_zone_may_bring_hermits_together() -> None:
-    assert plan({"a": [hermit("one")], "bc": [hermit("two")]}).rules() == set()
-    assert plan({"ab": [hermit("one")], "bc": [hermit("two")]}).rules() == {Rule.ANTI_AFFINITY}
+def test_anti_affinity_breaks_if_two_nodes_may_be_in_one_zone() -> None:
+    assert (
+        plan({"a": [with_anti_affinity("one")], "bc": [with_anti_affinity("two")]}).rules() == set()
+    )
+    assert plan({"ab": [with_anti_affinity("one")], "bc": [with_anti_affinity("two")]}).rules() == {
+        Rule.ANTI_AFFINITY
+    }
 
 
-def test_hermits_share_a_zone_but_not_a_node() -> None:
-    one, two = hermit("one", HOSTNAME), hermit("two", HOSTNAME)
+def test_anti_affinity_by_hostname_allows_the_same_zone() -> None:
+    one, two = with_anti_affinity("one", HOSTNAME), with_anti_affinity("two", HOSTNAME)
 
     assert plan({"a": [one], "ab": [two]}).rules() == set()
     assert plan({"a": [one, two]}).rules() == {Rule.ANTI_AFFINITY}
 
 
-def test_a_hermit_stays_away_from_those_who_are_there() -> None:
+def test_anti_affinity_of_a_new_pod_excludes_bound_pods() -> None:
     neighbour = [pod("old", labels=WEB)]
 
-    assert plan({"b": [hermit("new")]}, {"a": neighbour}).rules() == set()
-    assert plan({"a": [hermit("new")]}, {"a": neighbour}).rules() == {Rule.ANTI_AFFINITY}
+    assert plan({"b": [with_anti_affinity("new")]}, {"a": neighbour}).rules() == set()
+    assert plan({"a": [with_anti_affinity("new")]}, {"a": neighbour}).rules() == {
+        Rule.ANTI_AFFINITY
+    }
 
 
-def test_a_hermit_who_is_there_keeps_newcomers_away() -> None:
+def test_anti_affinity_of_a_bound_pod_excludes_new_pods() -> None:
     new = pod("new", labels=WEB)
 
-    assert plan({"b": [new]}, {"a": [hermit("old")]}).rules() == set()
-    assert plan({"a": [new]}, {"a": [hermit("old")]}).breaches() == (
+    assert plan({"b": [new]}, {"a": [with_anti_affinity("old")]}).rules() == set()
+    assert plan({"a": [new]}, {"a": [with_anti_affinity("old")]}).breaches() == (
         Breach(
             Rule.ANTI_AFFINITY, "l-a", "shop/new", f"{ZONE} a: 1 others, by the rule of shop/old"
         ),
     )
 
 
-def test_hermits_who_live_together_already_are_no_breach() -> None:
-    together = {"a": [hermit("one"), hermit("two")]}
+def test_bound_pods_that_break_anti_affinity_are_no_breach() -> None:
+    together = {"a": [with_anti_affinity("one"), with_anti_affinity("two")]}
 
     assert plan({"b": [pod("new", labels=DB)]}, together).rules() == set()
 
 
-def test_a_pod_that_moves_is_no_neighbour_of_where_it_was() -> None:
-    moving = bound(hermit("moving"), "n-a")
+def test_a_displaced_pod_does_not_count_on_its_former_node() -> None:
+    moving = bound(with_anti_affinity("moving"), "n-a")
     nodes = (node("n-a", is_deleting=True),)
 
     judged = world(launch("l1", [moving], in_zone("a")), pods=[moving], nodes=nodes)
@@ -121,10 +129,10 @@ def test_a_pod_that_moves_is_no_neighbour_of_where_it_was() -> None:
     assert judged.rules() == set()
 
 
-def test_a_pod_of_a_going_node_that_no_plan_moves_is_a_neighbour_still() -> None:
-    """It was refused before anything was tried; until it is mended, it stays."""
+def test_a_refused_pod_of_a_deleting_node_counts_on_it() -> None:
+    """It was refused before any node was tried, and stays until its spec is corrected."""
     stuck = bound(pod("stuck", labels=WEB, claims_devices=True), "n-a")
-    new = hermit("new")
+    new = with_anti_affinity("new")
     judged = world(
         launch("l1", [new], in_zone("a")),
         pods=[new, stuck],
@@ -139,15 +147,18 @@ def test_a_pod_of_a_going_node_that_no_plan_moves_is_a_neighbour_still() -> None
     assert refused(Reason.DEVICE_CLAIMS) == {Rule.ANTI_AFFINITY}
 
 
-def test_without_the_label_there_is_no_domain_to_share() -> None:
-    assert plan({"a": [hermit("one", "rack"), hermit("two", "rack")]}).rules() == set()
+def test_nodes_without_the_label_share_no_domain() -> None:
+    assert (
+        plan({"a": [with_anti_affinity("one", "rack"), with_anti_affinity("two", "rack")]}).rules()
+        == set()
+    )
 
 
-def test_any_value_of_an_open_label_may_be_the_same() -> None:
+def test_nodes_with_an_open_label_may_share_a_value() -> None:
     racks = require("rack", Operator.EXISTS)
     pools = (pool("web", racks),)
-    one, two = hermit("one", "rack"), hermit("two", "rack")
-    old = bound(hermit("old", "rack"), "n1")
+    one, two = with_anti_affinity("one", "rack"), with_anti_affinity("two", "rack")
+    old = bound(with_anti_affinity("old", "rack"), "n1")
     free = launch("l1", [one], racks)
     fixed = launch("l2", [two], one_of("rack", "r1"))
     nodes = (node("n1", labels={"rack": "r9"}),)
@@ -184,7 +195,7 @@ def test_any_value_of_an_open_label_may_be_the_same() -> None:
         (AffinityTerm(ZONE, EVERYWHERE, namespaces=("bank",)), {Rule.ANTI_AFFINITY}),
     ],
 )
-def test_a_term_is_about_its_namespaces(term: AffinityTerm, expected: set[Rule]) -> None:
+def test_a_term_selects_pods_of_its_namespaces(term: AffinityTerm, expected: set[Rule]) -> None:
     banker = replace(pod("banker", labels=WEB), namespace="bank")
     new = pod("new", anti_affinity=(term,))
     namespaces = {"bank": {"tier": "money"}, "shop": {}}
@@ -210,37 +221,37 @@ def test_label_keys_narrow_a_term() -> None:
 # --- affinity ------------------------------------------------------------------------------------
 
 
-def test_a_friend_is_in_the_zone_of_its_friends() -> None:
+def test_affinity_holds_in_the_zone_of_a_selected_pod() -> None:
     old = {"a": [pod("old", labels=WEB)]}
-    new = friend("new", app="client")
+    new = with_affinity("new", app="client")
 
     assert plan({"a": [new]}, old).rules() == set()
     assert plan({"b": [new]}, old).breaches() == (Breach(Rule.AFFINITY, "l-b", "shop/new", ZONE),)
 
 
-def test_a_friend_on_the_same_new_node_is_enough_in_any_zone() -> None:
-    new, host = friend("new", app="client"), pod("host", labels=WEB)
+def test_affinity_holds_on_the_same_new_node_in_any_zone() -> None:
+    new, host = with_affinity("new", app="client"), pod("host", labels=WEB)
 
     assert plan({"ab": [new, host]}).rules() == set()
     assert plan({"ab": [new], "a": [host]}).rules() == {Rule.AFFINITY}
 
 
-def test_every_zone_that_is_possible_needs_a_friend() -> None:
-    new = friend("new", app="client")
+def test_affinity_needs_a_selected_pod_in_every_possible_zone() -> None:
+    new = with_affinity("new", app="client")
     hosts = [pod("h1", labels=WEB), pod("h2", labels=WEB)]
 
     assert plan({"ab": [new], "a": hosts[:1], "b": hosts[1:]}).rules() == set()
 
 
-def test_a_friend_whose_zone_is_open_is_not_sure_to_be_near() -> None:
-    new, host = friend("new", app="client"), pod("host", labels=WEB)
+def test_a_selected_pod_with_an_open_zone_does_not_surely_count() -> None:
+    new, host = with_affinity("new", app="client"), pod("host", labels=WEB)
 
     assert plan({"a": [new], "bc": [host]}).rules() == {Rule.AFFINITY}
 
 
-def test_friends_on_the_same_node() -> None:
+def test_affinity_by_hostname_holds_on_the_same_node() -> None:
     old = {"a": [pod("old", labels=WEB)]}
-    new = friend("new", HOSTNAME, app="client")
+    new = with_affinity("new", HOSTNAME, app="client")
     judged = plan({}, old)
     pods = (*judged.snapshot.pods, new)
     nominated = world(pods=pods, nodes=judged.snapshot.nodes, nominations={"n-a": [new]})
@@ -249,31 +260,33 @@ def test_friends_on_the_same_node() -> None:
     assert plan({"a": [new]}, old).rules() == {Rule.AFFINITY}
 
 
-def test_a_pod_is_not_its_own_friend_if_others_are_elsewhere() -> None:
+def test_a_pod_does_not_meet_its_own_term_if_its_group_is_elsewhere() -> None:
     old = {"a": [pod("old", labels=WEB)]}
 
-    assert plan({"a": [friend("new")]}, old).rules() == set()
-    assert plan({"b": [friend("new")]}, old).rules() == {Rule.AFFINITY}
+    assert plan({"a": [with_affinity("new")]}, old).rules() == set()
+    assert plan({"b": [with_affinity("new")]}, old).rules() == {Rule.AFFINITY}
 
 
-def test_a_pod_may_start_its_group_alone_or_with_others() -> None:
-    assert plan({"a": [friend("one")]}).rules() == set()
-    assert plan({"a": [friend("one"), friend("two")]}).rules() == set()
-    assert plan({"a": [friend("one")]}, {"a": [pod("odd", labels=DB)]}).rules() == set()
+def test_a_pod_may_be_first_of_its_group_alone_or_with_others() -> None:
+    assert plan({"a": [with_affinity("one")]}).rules() == set()
+    assert plan({"a": [with_affinity("one"), with_affinity("two")]}).rules() == set()
+    assert plan({"a": [with_affinity("one")]}, {"a": [pod("odd", labels=DB)]}).rules() == set()
 
 
-def test_a_group_is_started_in_one_zone_only() -> None:
-    assert plan({"a": [friend("one")], "b": [friend("two")]}).rules() == {Rule.AFFINITY}
+def test_a_group_has_its_first_pod_in_one_zone_only() -> None:
+    assert plan({"a": [with_affinity("one")], "b": [with_affinity("two")]}).rules() == {
+        Rule.AFFINITY
+    }
 
 
-def test_a_pod_starts_its_group_even_where_the_zone_is_open() -> None:
-    """Wherever the node comes up, that is where the group is."""
-    assert plan({"ab": [friend("one"), friend("two")]}).rules() == set()
+def test_a_pod_may_be_first_of_its_group_in_an_open_zone() -> None:
+    """The group is in whatever zone the node gets."""
+    assert plan({"ab": [with_affinity("one"), with_affinity("two")]}).rules() == set()
 
 
 def test_a_pod_that_must_be_first_takes_a_risk() -> None:
-    """The other may be bound first, elsewhere, and then this one has nowhere to go."""
-    starter, free = friend("one"), pod("free", labels=WEB)
+    """If the other pod is bound first, elsewhere, no node suits this one."""
+    starter, free = with_affinity("one"), pod("free", labels=WEB)
     risk = (Breach(Rule.AFFINITY_START, "l-a", "shop/one", ZONE),)
 
     settled, open_zone = plan({"a": [starter], "b": [free]}), plan({"a": [starter], "bc": [free]})
@@ -284,8 +297,8 @@ def test_a_pod_that_must_be_first_takes_a_risk() -> None:
     assert (together.breaches(), find_risks(*together)) == ((), ())
 
 
-def test_who_must_be_first_may_come_before_others_who_start_a_group_of_their_own() -> None:
-    """As they were placed: the larger first, though its node is the second of the plan."""
+def test_a_pod_that_must_be_first_may_precede_a_smaller_one_of_its_group() -> None:
+    """In the order of placement the larger pod is first, although its node is the second."""
     large = pod("large", "200m", labels=WEB, affinity=(near("web"),))
     stable = {**WEB, "track": "stable"}
     own = AffinityTerm(ZONE, LabelSelector((one_of("track", "stable"),)))
@@ -294,23 +307,26 @@ def test_who_must_be_first_may_come_before_others_who_start_a_group_of_their_own
     assert plan({"a": [small], "b": [large]}).rules() == set()
 
 
-def test_what_is_wrong_in_any_order_is_no_risk() -> None:
+def test_a_breach_in_every_order_is_no_risk() -> None:
     old = {"a": [pod("old", labels=WEB)]}
 
-    assert find_risks(*plan({"b": [friend("new")]}, old)) == ()
+    assert find_risks(*plan({"b": [with_affinity("new")]}, old)) == ()
 
 
-def test_even_what_a_pod_cannot_reach_keeps_it_from_starting_its_group() -> None:
-    """kube-scheduler asks whether such a pod is anywhere, not whether this one could join it."""
-    tied = replace(friend("new"), rules=replace(friend("new").rules, node_selector=(in_zone("b"),)))
+def test_a_pod_of_the_group_out_of_reach_also_prevents_a_first_pod() -> None:
+    """kube-scheduler checks whether such a pod exists, not whether its domain is allowed."""
+    tied = replace(
+        with_affinity("new"),
+        rules=replace(with_affinity("new").rules, node_selector=(in_zone("b"),)),
+    )
 
     assert plan({"b": [tied]}).rules() == set()
     assert plan({"b": [tied]}, {"a": [pod("old", labels=WEB)]}).rules() == {Rule.AFFINITY}
 
 
-def test_an_open_label_may_be_elsewhere() -> None:
+def test_a_pod_with_an_open_label_may_be_elsewhere() -> None:
     racks = require("rack", Operator.EXISTS)
-    starter, free = friend("one", "rack"), pod("free", labels=WEB)
+    starter, free = with_affinity("one", "rack"), pod("free", labels=WEB)
 
     judged = world(
         launch("l1", [starter], one_of("rack", "r1")),
@@ -323,28 +339,30 @@ def test_an_open_label_may_be_elsewhere() -> None:
     assert {risk.rule for risk in find_risks(*judged)} == {Rule.AFFINITY_START}
 
 
-def test_pods_that_wait_for_each_other_never_arrive() -> None:
-    """Each finds the other in the end, but neither can be bound first."""
-    web = friend("web", of="db", app="web")
-    db = friend("db", of="web", app="db")
+def test_pods_with_mutual_affinity_are_never_bound() -> None:
+    """Each would have the other as neighbour, but neither can be bound first."""
+    web = with_affinity("web", of="db", app="web")
+    db = with_affinity("db", of="web", app="db")
 
     assert plan({"a": [web, db]}).rules() == {Rule.AFFINITY}
 
 
-def test_a_chain_of_friends_arrives_one_after_another() -> None:
+def test_a_chain_of_affinities_is_bound_one_after_another() -> None:
     first = pod("first", labels={"app": "first"})
-    second = friend("second", of="first", app="second")
-    third = friend("third", of="second", app="third")
+    second = with_affinity("second", of="first", app="second")
+    third = with_affinity("third", of="second", app="third")
 
     assert plan({"a": [third, second, first]}).rules() == set()
 
 
-def test_affinity_never_holds_on_a_node_without_the_topology_label() -> None:
-    assert plan({"a": [friend("one", "rack"), pod("host", labels=WEB)]}).rules() == {Rule.AFFINITY}
+def test_affinity_does_not_hold_on_a_node_without_the_label() -> None:
+    assert plan({"a": [with_affinity("one", "rack"), pod("host", labels=WEB)]}).rules() == {
+        Rule.AFFINITY
+    }
 
 
-def test_several_terms_want_pods_that_match_all_of_them() -> None:
-    """kube-scheduler counts a pod for a term only if it matches the other terms, too."""
+def test_several_terms_need_pods_that_match_all_terms() -> None:
+    """kube-scheduler counts a pod for a term only if the pod matches all other terms."""
     seeker = pod("seeker", affinity=(near("web"), near("db")))
     web, db = pod("web", labels=WEB), pod("db", labels=DB)
     picky = pod(

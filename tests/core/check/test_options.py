@@ -50,23 +50,23 @@ def test_an_ordinary_launch_is_in_order() -> None:
 
 
 @pytest.mark.parametrize("nodes", [(), (node("n1", is_deleting=True),)])
-def test_a_node_that_is_not_there_or_goes_cannot_be_nominated(nodes: tuple[Node, ...]) -> None:
+def test_a_missing_or_deleting_node_cannot_be_nominated(nodes: tuple[Node, ...]) -> None:
     plan = world(pods=[WEB], nodes=nodes, nominations={"n1": [WEB]})
 
     assert plan.breaches() == (Breach(Rule.UNKNOWN_NODE, "n1"),)
 
 
 @pytest.mark.parametrize(
-    "its_pool",
+    "own_pool",
     [pool("other"), pool(is_static=True), pool(is_ready=False), pool(is_deleting=True)],
 )
-def test_a_pool_must_be_there_dynamic_ready_and_staying(its_pool: NodePool) -> None:
-    plan = judge(launch("l1", [WEB]), pools=(its_pool,))
+def test_a_pool_must_exist_and_be_dynamic_ready_and_not_deleting(own_pool: NodePool) -> None:
+    plan = judge(launch("l1", [WEB]), pools=(own_pool,))
 
     assert plan.breaches() == (Breach(Rule.UNKNOWN_POOL, "l1", detail="web"),)
 
 
-def test_launches_have_names_of_their_own() -> None:
+def test_launches_have_distinct_names() -> None:
     other = pod("other")
 
     plan = world(launch("l1", [WEB]), launch("l1", [other]), pods=[WEB, other])
@@ -134,7 +134,7 @@ def test_an_option_must_meet_the_requirements_of_the_launch(requirement: Require
     assert plan.breaches()[0].detail.startswith(misfits[requirement.key][0])
 
 
-def test_an_option_that_is_sold_out_is_none() -> None:
+def test_an_option_that_is_sold_out_is_a_breach() -> None:
     sold_out = instance_type("medium", 4, [offering("a", 400, is_available=False)])
 
     plan = judge(launch("l1", [WEB], options=[sold_out]), catalog=catalog(sold_out))
@@ -156,7 +156,7 @@ def test_an_option_is_the_cheapest_offering_of_its_type(wrong: LaunchOption) -> 
     assert plan.breaches() == (Breach(Rule.OPTION_PRICE, "l1", detail="medium"),)
 
 
-def test_the_price_is_that_of_the_cheapest_zone_the_requirements_leave() -> None:
+def test_the_price_is_that_of_the_cheapest_allowed_zone() -> None:
     uneven = instance_type("uneven", 2, [offering("a", 200), offering("b", 100)])
     shop = catalog(uneven)
 
@@ -205,8 +205,8 @@ def test_a_custom_key_must_be_defined_by_the_pool() -> None:
         },
     ],
 )
-def test_a_key_that_a_pod_shuns_counts_as_defined(rules: RuleFields) -> None:
-    """So says the requirement algebra; the node will carry the label."""
+def test_a_key_with_a_negative_requirement_counts_as_defined(rules: RuleFields) -> None:
+    """As in the requirement algebra; the node will have the label."""
     shy = pod("shy", **rules)
 
     plan = world(launch("l1", [shy], one_of("rack", "r1")), pods=[shy])
@@ -235,7 +235,7 @@ def test_min_values_count_over_the_options() -> None:
 
 
 def test_min_values_count_only_values_that_the_launch_still_allows() -> None:
-    """Two zones of the types do not help a launch that a volume ties to one."""
+    """Types with two zones do not help a launch that a volume confines to one."""
     two_zones = require(ZONE, Operator.IN, ["a", "b"], min_values=2)
     pools = (pool("web", two_zones),)
 
@@ -252,7 +252,7 @@ def test_a_key_that_no_type_defines_has_no_variety() -> None:
     assert plan.rules() == {Rule.MIN_VALUES}
 
 
-def test_min_values_are_relaxed_only_by_best_effort_and_only_if_it_is_said() -> None:
+def test_min_values_are_relaxed_only_by_best_effort_and_only_if_stated() -> None:
     stated = require(INSTANCE_TYPE, Operator.EXISTS)
     honest = launch("l1", [WEB], stated, options=[LARGE], is_min_values_relaxed=True)
     silent = replace(honest, is_min_values_relaxed=False)
@@ -295,7 +295,7 @@ def test_nodes_are_counted_one_by_one() -> None:
     )
 
 
-def test_a_limited_resource_that_no_launch_adds_is_not_oversold() -> None:
+def test_a_limit_on_a_resource_that_no_launch_adds_is_no_breach() -> None:
     assert limited(gpu="0").rules() == set()
 
 
@@ -305,7 +305,7 @@ def test_a_pool_that_is_over_its_limit_already_is_no_breach() -> None:
     assert plan.rules() == set()
 
 
-def test_the_capacity_of_an_offering_counts_as_what_it_really_is() -> None:
+def test_limits_count_the_capacity_override_of_an_offering() -> None:
     large = instance_type("medium", 4, [offering("a", 400, capacity_override=amounts(cpu="16"))])
     plan = world(
         launch("l1", [ONE], options=[large]),
@@ -325,17 +325,17 @@ HAS_ID: Final = one_of(RESERVATION, "r-1")
 
 
 def holding(*requirements: Requirement, held: tuple[str, ...] = ("r-1",)) -> World:
-    its = launch(
+    planned = launch(
         "l1",
         [ONE],
         *requirements,
         options=[option(BOOKED, capacity_type=RESERVED)],
         reservations=held,
     )
-    return world(its, pods=[ONE], catalog=catalog(BOOKED))
+    return world(planned, pods=[ONE], catalog=catalog(BOOKED))
 
 
-def test_a_launch_insists_on_the_reservations_it_holds() -> None:
+def test_a_launch_requires_the_reservations_it_holds() -> None:
     assert holding(IS_RESERVED, HAS_ID).rules() == set()
     assert holding(HAS_ID).breaches() == (
         Breach(Rule.RESERVATION, "l1", detail=f"does not insist on {CAPACITY_TYPE}"),
@@ -349,7 +349,7 @@ def test_a_launch_insists_on_the_reservations_it_holds() -> None:
     "vague",
     [one_of(CAPACITY_TYPE, RESERVED, ON_DEMAND), Requirement(CAPACITY_TYPE, complement=True)],
 )
-def test_a_launch_that_would_take_something_else_does_not_insist(vague: Requirement) -> None:
+def test_a_launch_that_allows_other_offerings_is_a_breach(vague: Requirement) -> None:
     assert holding(vague, HAS_ID).rules() == {Rule.RESERVATION}
 
 
@@ -364,7 +364,7 @@ def test_a_reservation_is_not_used_beyond_its_capacity() -> None:
     )
 
 
-def test_the_capacity_of_a_reservation_is_the_least_that_is_said() -> None:
+def test_the_capacity_of_a_reservation_is_the_least_of_its_offerings() -> None:
     full = replace(RESERVED_IN_A, reservation_capacity=0)
     plan = holding(IS_RESERVED, HAS_ID)
     shop = catalog(BOOKED, instance_type("other", 4, [full]))
@@ -374,7 +374,7 @@ def test_the_capacity_of_a_reservation_is_the_least_that_is_said() -> None:
     assert plan.rules() == {Rule.RESERVATION}
 
 
-def test_a_reservation_that_does_not_exist_or_is_switched_off_cannot_be_held() -> None:
+def test_an_unknown_or_disabled_reservation_has_no_capacity() -> None:
     off = Settings(reserved_capacity=False)
     plan = holding(IS_RESERVED, HAS_ID)
 

@@ -45,7 +45,7 @@ def test_pods_fit_the_smallest_option_not_only_the_largest() -> None:
     )
 
 
-def test_what_the_system_keeps_is_not_for_pods() -> None:
+def test_overhead_is_not_available_to_pods() -> None:
     reserved = instance_type("medium", 4, overhead=amounts(cpu="1500m"))
 
     plan = on_launch(pod("three", "3"), options=[reserved], catalog=catalog(reserved))
@@ -78,7 +78,7 @@ def test_daemons_that_cannot_run_there_take_nothing(shy: DaemonSet) -> None:
 
 
 def test_a_daemon_that_may_run_there_counts() -> None:
-    """The zone is still open, and so is the second term."""
+    """The zone is open, and hence the second term is possible."""
     choosy = daemon(
         "log",
         required_node_terms=(NodeTerm((one_of(ARCH, "arm64"),)), NodeTerm((one_of(ZONE, "b"),))),
@@ -87,7 +87,7 @@ def test_a_daemon_that_may_run_there_counts() -> None:
     assert on_launch(pod("full", "4"), daemons=(choosy,)).rules() == {Rule.RESOURCES}
 
 
-def test_a_daemon_that_asks_for_a_label_the_node_only_must_not_have_does_not_come() -> None:
+def test_a_negative_requirement_does_not_give_a_daemon_its_label() -> None:
     """Karpy writes no such label; Karpenter would, with a random value."""
     choosy = daemon("log", node_selector=(require("rack", Operator.EXISTS),))
     shy = pod("shy", "4", node_selector=(require("rack", Operator.NOT_IN, ["r1"]),))
@@ -97,7 +97,7 @@ def test_a_daemon_that_asks_for_a_label_the_node_only_must_not_have_does_not_com
     assert plan.rules() == set()
 
 
-def test_daemons_whose_demands_contradict_each_other_never_come() -> None:
+def test_daemons_with_contradictory_requirements_never_run() -> None:
     torn = daemon("log", node_selector=(in_zone("a"), in_zone("b")))
 
     assert on_launch(pod("full", "4"), daemons=(torn,)).rules() == set()
@@ -112,14 +112,14 @@ def test_daemons_need_tolerations_but_not_for_soft_or_startup_taints() -> None:
     assert on_launch(full, pools=soft, daemons=(daemon("log"),)).rules() == {Rule.RESOURCES}
 
 
-def test_a_daemon_may_ask_for_the_labels_of_a_ready_node() -> None:
+def test_a_daemon_may_require_the_labels_of_a_ready_node() -> None:
     ready = daemon("log", node_selector=(one_of("karpenter.sh/initialized", "true"),))
 
     assert on_launch(pod("full", "4"), daemons=(ready,)).rules() == {Rule.RESOURCES}
 
 
 def test_an_offering_too_small_for_the_pods_is_never_picked() -> None:
-    """Whatever the launch states: who launches knows the pods, and the sizes of the offerings."""
+    """Whatever the launch states: the launch knows its pods and the sizes of the offerings."""
     halves = instance_type(
         "mixed", 4, [offering("a", 400), offering("b", 300, capacity_override=amounts(cpu="2"))]
     )
@@ -143,7 +143,7 @@ def test_an_offering_too_small_for_the_pods_is_never_picked() -> None:
 
 
 def test_which_sizes_are_too_small_does_not_depend_on_where_daemons_run() -> None:
-    """Who launches reckons with the daemons of the type, as the law has it."""
+    """The launch considers the daemons of the type, as the solver does."""
     halves = instance_type(
         "mixed", 4, [offering("a", 400), offering("b", 300, capacity_override=amounts(cpu="2"))]
     )
@@ -160,7 +160,7 @@ def test_which_sizes_are_too_small_does_not_depend_on_where_daemons_run() -> Non
     assert rules("b", "2") == {Rule.OPTION_PRICE}
 
 
-def test_what_an_offering_keeps_for_itself_replaces_what_its_type_says() -> None:
+def test_the_overhead_override_of_an_offering_replaces_that_of_its_type() -> None:
     greedy = instance_type("medium", 4, [offering("a", 400, overhead_override=amounts(cpu="2"))])
 
     plan = on_launch(pod("three", "3"), options=[greedy], catalog=catalog(greedy))
@@ -168,7 +168,7 @@ def test_what_an_offering_keeps_for_itself_replaces_what_its_type_says() -> None
     assert plan.rules() == {Rule.RESOURCES}
 
 
-def test_a_node_has_what_bound_pods_leave() -> None:
+def test_a_node_has_the_room_that_bound_pods_leave() -> None:
     three = pod("three", "3")
     five, six = bound(pod("five", "5"), "n1"), bound(pod("six", "6"), "n1")
     done = replace(six, phase="Succeeded")
@@ -180,13 +180,13 @@ def test_a_node_has_what_bound_pods_leave() -> None:
     )
 
 
-def test_a_pod_on_its_way_out_still_takes_room() -> None:
+def test_a_terminating_pod_takes_room() -> None:
     leaving = replace(bound(pod("leaving", "6"), "n1"), is_deleting=True)
 
     assert on_node(pod("three", "3"), there=[leaving]).rules() == {Rule.RESOURCES}
 
 
-def test_a_node_keeps_room_for_daemons_still_to_come() -> None:
+def test_a_node_keeps_room_for_daemons_that_do_not_run_yet() -> None:
     full = pod("full", "7900m")
     daemons = (daemon("log"), daemon("net"))
     log = daemon_pod("log-x", "n1")
@@ -197,7 +197,7 @@ def test_a_node_keeps_room_for_daemons_still_to_come() -> None:
     assert on_node(full, daemons=daemons[:1], there=[log]).rules() == set()
 
 
-def test_a_resource_the_node_does_not_have_is_not_there() -> None:
+def test_a_resource_that_the_node_lacks_is_not_available() -> None:
     greedy = replace(pod("gpu"), requests={**pod("gpu").requests, "example.com/gpu": 1})
 
     assert on_node(greedy).breaches() == (
@@ -205,7 +205,7 @@ def test_a_resource_the_node_does_not_have_is_not_there() -> None:
     )
 
 
-def test_a_shortage_that_was_there_before_is_not_the_plans_fault() -> None:
+def test_a_shortage_that_existed_before_the_plan_is_no_breach() -> None:
     hog = replace(bound(pod("hog"), "n1"), requests={"example.com/disk": 5})
 
     assert on_node(pod("web"), there=[hog]).rules() == set()

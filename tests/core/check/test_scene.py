@@ -26,7 +26,7 @@ def test_an_unknown_pod_is_a_breach() -> None:
     )
 
 
-def test_a_pod_placed_twice_is_found_and_judged_once() -> None:
+def test_a_pod_placed_twice_is_a_breach_and_counts_once() -> None:
     plan = world(launch("l1", [WEB]), pods=[WEB], nodes=(NODE,), nominations={"n1": [WEB]})
 
     assert plan.breaches()[0] == Breach(
@@ -35,20 +35,20 @@ def test_a_pod_placed_twice_is_found_and_judged_once() -> None:
     assert plan.rules() == {Rule.DECIDED_TWICE}
 
 
-def test_a_pod_refused_twice_is_found() -> None:
+def test_a_pod_refused_twice_is_a_breach() -> None:
     plan = world(pods=[WEB])
     plan = plan._replace(verdict=replace(plan.verdict, refusals=(refusal(WEB), refusal(WEB))))
 
     assert plan.rules() == {Rule.DECIDED_TWICE}
 
 
-def test_a_pod_placed_and_refused_is_found() -> None:
+def test_a_pod_placed_and_refused_is_a_breach() -> None:
     plan = world(launch("l1", [WEB]), pods=[WEB], refused=[WEB])
 
     assert plan.breaches() == (Breach(Rule.PLACED_AND_REFUSED, pod="shop/web"),)
 
 
-def test_a_forgotten_pod_is_found() -> None:
+def test_a_forgotten_pod_is_a_breach() -> None:
     assert world(pods=[WEB]).breaches() == (Breach(Rule.FORGOTTEN, pod="shop/web"),)
 
 
@@ -62,7 +62,7 @@ def test_a_pod_that_waits_for_something_else_must_be_refused() -> None:
     assert world(launch("l1", [preempting]), pods=[preempting]).rules() == {Rule.NOT_WAITING}
 
 
-def test_pods_of_a_node_that_goes_must_be_placed_anew() -> None:
+def test_pods_of_a_deleting_node_must_be_placed_again() -> None:
     displaced = bound(WEB, "n2")
     nodes = (NODE, GOING)
 
@@ -72,7 +72,7 @@ def test_pods_of_a_node_that_goes_must_be_placed_anew() -> None:
     assert world(pods=[displaced], nodes=nodes).rules() == {Rule.FORGOTTEN}
 
 
-def test_a_terminating_pod_is_displaced_only_if_a_stateful_set_makes_it_anew() -> None:
+def test_a_terminating_pod_is_displaced_only_if_a_stateful_set_recreates_it() -> None:
     leaving = replace(bound(WEB, "n2"), is_deleting=True)
     stateful = replace(leaving, owners=(Owner(*STATEFUL_SET, "db"),))
 
@@ -80,7 +80,7 @@ def test_a_terminating_pod_is_displaced_only_if_a_stateful_set_makes_it_anew() -
     assert world(pods=[stateful], nodes=(GOING,)).rules() == {Rule.FORGOTTEN}
 
 
-def test_running_pods_daemons_and_finished_pods_are_none_of_its_business() -> None:
+def test_running_pods_daemons_and_finished_pods_are_not_decided_on() -> None:
     running = bound(WEB, "n1")
     daemon = replace(pod("daemon"), owners=(Owner(*DAEMON_SET, "d"),))
     done = replace(pod("done"), phase="Succeeded")

@@ -100,7 +100,7 @@ def test_running_pods_count() -> None:
     assert plan({"a": [new]}, {"a": old}).rules() == {Rule.SPREAD}
 
 
-def test_pods_that_do_not_carry_the_rule_may_come_later() -> None:
+def test_selected_pods_without_the_constraint_may_be_bound_later() -> None:
     free = [pod(f"free-{number}", "100m", labels=WEB) for number in range(5)]
     (new,) = carriers(1)
 
@@ -122,7 +122,7 @@ def test_pods_of_other_namespaces_do_not_count() -> None:
     assert plan({"a": carriers(1)}, {"a": [stranger]}).rules() == set()
 
 
-def test_pods_that_are_leaving_do_not_count() -> None:
+def test_terminating_pods_do_not_count() -> None:
     leaving = replace(pod("old", labels=WEB), is_deleting=True)
 
     assert plan({"a": carriers(1)}, {"a": [leaving]}).rules() == set()
@@ -133,7 +133,7 @@ def test_a_larger_skew_allows_more() -> None:
     assert plan({"a": carriers(3, max_skew=2)}).rules() == {Rule.SPREAD}
 
 
-def test_a_carrier_counts_wherever_it_may_come_up() -> None:
+def test_a_carrier_counts_in_every_possible_domain() -> None:
     one, two = carriers(2)
 
     assert plan({"a": [one], "bc": [two]}).rules() == set()
@@ -167,7 +167,7 @@ def test_with_too_few_domains_the_emptiest_is_empty() -> None:
 
 
 def test_launches_that_open_a_domain_may_come_first_if_domains_are_too_few() -> None:
-    """The pool offers zones for one of the terms, who knows which; the launches are sure."""
+    """The pool offers zones for one unknown term; the zones of the launches are certain."""
     terms = (NodeTerm((in_zone("a"),)), NodeTerm((in_zone("b"),)))
     one, two, three = (
         replace(each, rules=replace(each.rules, required_node_terms=terms))
@@ -217,7 +217,7 @@ def test_all_domains_are_compared_if_the_rule_ignores_affinity() -> None:
     assert plan({"a": tied}).rules() == {Rule.SPREAD}
 
 
-def test_a_zone_that_another_term_reaches_counts_once_it_has_a_node() -> None:
+def test_a_zone_allowed_by_another_term_counts_once_it_has_a_node() -> None:
     terms = (NodeTerm((in_zone("a"),)), NodeTerm((in_zone("b"),)))
     torn = [
         replace(each, rules=replace(each.rules, required_node_terms=terms)) for each in carriers(2)
@@ -239,7 +239,7 @@ def test_tainted_nodes_count_unless_the_rule_honors_taints(
     assert judged.rules() == expected
 
 
-def test_a_tainted_pool_offers_its_zones_to_those_who_tolerate_it() -> None:
+def test_a_tainted_pool_offers_its_zones_to_pods_that_tolerate_it() -> None:
     pools = (pool("web", in_zone("a")), pool("gpu", in_zone("b"), taints=(TAINT,)))
     shy = carriers(2, honors_taints=True)
     bold = [
@@ -251,14 +251,14 @@ def test_a_tainted_pool_offers_its_zones_to_those_who_tolerate_it() -> None:
     assert plan({"a": bold}, pools=pools).rules() == {Rule.SPREAD}
 
 
-def test_a_node_that_goes_opens_no_domain() -> None:
+def test_a_deleting_node_has_no_domain() -> None:
     pools = (pool("web", in_zone("a")),)
     going = (node("n-b", "b", is_deleting=True),)
 
     assert plan({"a": carriers(2)}, {"b": []}, nodes=going, pools=pools).rules() == set()
 
 
-def test_a_pool_with_nothing_to_sell_offers_no_zone() -> None:
+def test_a_pool_without_available_offerings_offers_no_zone() -> None:
     pools = (pool("web", in_zone("a")), pool("moon", in_zone("moon")))
 
     assert plan({"a": carriers(2)}, pools=pools).rules() == set()
@@ -279,7 +279,7 @@ def test_match_label_keys_tell_revisions_apart() -> None:
     assert plan({"a": [again, new]}).rules() == {Rule.SPREAD}
 
 
-def test_a_rule_without_selector_counts_no_pod() -> None:
+def test_a_constraint_without_selector_counts_no_pods() -> None:
     blind = [
         replace(each, rules=replace(each.rules, spreads=(replace(even("web"), selector=None),)))
         for each in carriers(2)
@@ -289,7 +289,7 @@ def test_a_rule_without_selector_counts_no_pod() -> None:
 
 
 def test_the_filter_leaves_out_pods_on_nodes_out_of_reach() -> None:
-    """The two on nodes without the label do not fill zone b for this rule."""
+    """The two pods on nodes without the label do not count in zone b."""
     fast = (one_of("speed", "fast"),)
     pools = (pool("web", in_zone("a", "b"), labels={"speed": "fast"}),)
     one, two, three = (
@@ -313,15 +313,15 @@ def test_pods_on_a_launch_that_may_not_pass_the_filter_fill_no_emptiest_domain()
     free = pod("free", "100m", labels=WEB)
 
     def rules(*options: InstanceType) -> set[Rule]:
-        its = launch("l-a", [one, two], in_zone("a"), one_of(ARCH, "amd64"), options=[LARGE])
+        planned = launch("l-a", [one, two], in_zone("a"), one_of(ARCH, "amd64"), options=[LARGE])
         beside = launch("l-b", [free], in_zone("b"), options=options)
-        return world(its, beside, pods=[one, two, free], pools=pools, catalog=shop).rules()
+        return world(planned, beside, pods=[one, two, free], pools=pools, catalog=shop).rules()
 
     assert rules(LARGE) == set()
     assert rules(other, LARGE) == {Rule.SPREAD}
 
 
-def test_soft_taints_are_no_matter_to_a_rule_that_honors_taints() -> None:
+def test_soft_taints_do_not_matter_to_a_constraint_that_honors_taints() -> None:
     soft = Taint("slow", PREFER_NO_SCHEDULE)
     nodes = (node("n-b", "b", taints=(soft,)),)
     old = {"b": [pod("old", labels=WEB)]}
@@ -341,9 +341,9 @@ def controller(kind: str, api_version: str = "apps/v1") -> PodController:
     return PodController(api_version, kind, "c", "shop", "uid", selector)
 
 
-def deduced(its: Pod, **snapshot: Unpack[SnapshotFields]) -> tuple[SpreadConstraint, ...]:
+def deduced(spread_pod: Pod, **snapshot: Unpack[SnapshotFields]) -> tuple[SpreadConstraint, ...]:
     given: SnapshotFields = {"settings": DEFAULTS, **snapshot}
-    return hard_spreads(its, Snapshot(NOON, **given))
+    return hard_spreads(spread_pod, Snapshot(NOON, **given))
 
 
 def spread(*wanted: Requirement) -> tuple[SpreadConstraint, ...]:
@@ -354,7 +354,7 @@ def test_pods_of_a_service_are_spread_by_default() -> None:
     assert deduced(WEB_DEFAULTS, services=(SERVICE,)) == spread(one_of("app", "web"))
 
 
-def test_without_a_service_or_controller_default_spreads_do_not_apply() -> None:
+def test_without_a_service_or_controller_default_constraints_do_not_apply() -> None:
     strangers = (
         Service("other", "shop", {"app": "other"}),
         Service("far", "elsewhere", {"app": "web"}),
@@ -399,16 +399,16 @@ def test_a_replication_controller_overrides_what_services_select() -> None:
     )
 
 
-def test_other_controllers_say_nothing() -> None:
+def test_other_controllers_have_no_selector() -> None:
     assert (
         deduced(controlled("Job", "batch/v1"), controllers=(controller("Job", "batch/v1"),)) == ()
     )
 
 
-def test_defaults_are_rules_for_a_plan() -> None:
+def test_default_constraints_apply_to_a_plan() -> None:
     pods = [WEB_DEFAULTS, replace(WEB_DEFAULTS, name="web-2")]
-    its = launch("l1", pods, in_zone("a"))
+    planned = launch("l1", pods, in_zone("a"))
 
-    judged = world(its, pods=pods, services=(SERVICE,), settings=DEFAULTS)
+    judged = world(planned, pods=pods, services=(SERVICE,), settings=DEFAULTS)
 
     assert judged.rules() == {Rule.SPREAD}

@@ -36,17 +36,17 @@ def test_hard_taints_must_be_tolerated() -> None:
     assert on_launch(shy, pools=pools).breaches() == (
         Breach(Rule.TAINT, "l1", "shop/web", "gpu=yes:NoSchedule"),
     )
-    assert on_node(bold, its=tainted).rules() == set()
-    assert on_node(shy, its=tainted).breaches() == (
+    assert on_node(bold, present_node=tainted).rules() == set()
+    assert on_node(shy, present_node=tainted).breaches() == (
         Breach(Rule.TAINT, "n1", "shop/web", "gpu=yes:NoSchedule"),
     )
 
 
-def test_startup_taints_and_soft_taints_exclude_no_pod() -> None:
+def test_startup_and_soft_taints_keep_no_pod_off() -> None:
     pools = (pool(taints=(SOFT,), startup_taints=(GPU,)),)
 
     assert on_launch(pod("web"), pools=pools).rules() == set()
-    assert on_node(pod("web"), its=node("n1", taints=(SOFT,))).rules() == set()
+    assert on_node(pod("web"), present_node=node("n1", taints=(SOFT,))).rules() == set()
 
 
 def test_host_ports_clash_among_new_pods() -> None:
@@ -65,7 +65,7 @@ def test_a_pod_does_not_clash_with_itself() -> None:
     assert on_launch(twice).rules() == set()
 
 
-def test_host_ports_clash_with_those_who_are_there() -> None:
+def test_host_ports_clash_with_bound_pods() -> None:
     new = pod("new", ports=(HostPort(80, address="10.0.0.1"),))
     old = bound(pod("old", ports=(HostPort(80),)), "n1")
     elsewhere = bound(pod("old", ports=(HostPort(80, address="10.0.0.2"),)), "n1")

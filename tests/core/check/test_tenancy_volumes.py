@@ -49,25 +49,25 @@ def storage(
     )
 
 
-def on_launch(disks: Storage, *zones: str, its: Pod = DB) -> World:
-    return world(launch("l1", [its], in_zone(*zones)), pods=[its], storage=disks)
+def on_launch(disks: Storage, *zones: str, of_pod: Pod = DB) -> World:
+    return world(launch("l1", [of_pod], in_zone(*zones)), pods=[of_pod], storage=disks)
 
 
-def test_a_volume_must_be_within_reach_of_every_zone_left() -> None:
+def test_a_volume_must_be_attachable_in_every_allowed_zone() -> None:
     assert on_launch(storage(), "a").rules() == set()
     assert on_launch(storage(), "a", "b").breaches() == (
         Breach(Rule.VOLUME_TOPOLOGY, "l1", "shop/db", "shop/data"),
     )
 
 
-def test_alternatives_may_share_the_zones_among_them() -> None:
+def test_alternatives_together_may_cover_all_zones() -> None:
     either = replace(VOLUME, terms=(IN_A, IN_B))
 
     assert on_launch(storage(volume=either), "a", "b").rules() == set()
     assert on_launch(storage(volume=either), "b", "c").rules() == {Rule.VOLUME_TOPOLOGY}
 
 
-def test_a_volume_yet_to_be_made_goes_where_its_class_allows() -> None:
+def test_an_unbound_volume_is_limited_to_the_topologies_of_its_class() -> None:
     anywhere = replace(LATE, topologies=())
 
     assert on_launch(storage(UNBOUND), "b").rules() == set()
@@ -75,11 +75,11 @@ def test_a_volume_yet_to_be_made_goes_where_its_class_allows() -> None:
     assert on_launch(storage(UNBOUND, its_class=anywhere), "c").rules() == set()
 
 
-def test_a_volume_without_affinity_is_within_reach_everywhere() -> None:
+def test_a_volume_without_affinity_is_attachable_everywhere() -> None:
     assert on_launch(storage(volume=replace(VOLUME, terms=())), "c").rules() == set()
 
 
-def test_a_volume_of_one_node_is_out_of_reach_of_others() -> None:
+def test_a_volume_of_one_node_is_not_attachable_to_another() -> None:
     pinned = replace(VOLUME, terms=(NodeTerm((one_of(HOSTNAME, "n1"),)),))
     plan = world(
         pods=[DB], nodes=(node("n1"),), nominations={"n1": [DB]}, storage=storage(volume=pinned)
@@ -89,7 +89,7 @@ def test_a_volume_of_one_node_is_out_of_reach_of_others() -> None:
     assert on_launch(storage(volume=pinned), "a").rules() == {Rule.VOLUME_TOPOLOGY}
 
 
-def test_a_local_volume_is_made_anew_on_another_node() -> None:
+def test_a_local_volume_is_provisioned_again_on_another_node() -> None:
     local = replace(VOLUME, is_local=True, terms=(NodeTerm((one_of(HOSTNAME, "gone"),)),))
     zonal = replace(local, terms=(NodeTerm((one_of(HOSTNAME, "gone"), in_zone("a"))),))
 
@@ -120,8 +120,8 @@ def test_an_ephemeral_volume_is_named_after_its_pod() -> None:
     brief = pod("db", volumes=(PodVolume("scratch"),))
     claim = replace(UNBOUND, name="db-scratch")
 
-    assert on_launch(storage(claim), "a", its=brief).rules() == set()
-    assert on_launch(storage(UNBOUND), "a", its=brief).rules() == {Rule.VOLUME_READY}
+    assert on_launch(storage(claim), "a", of_pod=brief).rules() == set()
+    assert on_launch(storage(UNBOUND), "a", of_pod=brief).rules() == {Rule.VOLUME_READY}
 
 
 # --- attach limits -------------------------------------------------------------------------------
@@ -141,8 +141,8 @@ def test_every_option_must_attach_all_volumes() -> None:
     shop = catalog(roomy, LIMITED)
 
     def plan(*pods: Pod) -> World:
-        its = launch("l1", pods, options=[roomy, LIMITED])
-        return world(its, pods=pods, storage=FREE, catalog=shop)
+        planned = launch("l1", pods, options=[roomy, LIMITED])
+        return world(planned, pods=pods, storage=FREE, catalog=shop)
 
     assert plan(ONE).rules() == set()
     assert plan(ONE, SAME).rules() == set()
@@ -160,7 +160,7 @@ def on_node(*new: Pod, there: Pod, pool: str = "web", **limits: int | None) -> W
     )
 
 
-def test_a_node_attaches_as_many_as_it_publishes() -> None:
+def test_a_node_attaches_as_many_volumes_as_it_publishes() -> None:
     assert on_node(TWO, there=ONE, published=2).rules() == set()
     assert on_node(TWO, there=ONE, published=1).breaches() == (
         Breach(Rule.VOLUME_LIMIT, "n1", detail=f"2 volumes of {EBS}, at most 1"),
@@ -180,7 +180,7 @@ def test_the_type_of_a_node_is_known_if_any_pool_made_it(pool: str, expected: se
     assert on_node(TWO, there=ONE, pool=pool).rules() == expected
 
 
-def test_volumes_of_running_pods_are_attached_whatever_becomes_of_them() -> None:
+def test_volumes_of_running_pods_count_as_attached_in_any_state() -> None:
     going = replace(FREE.claims["shop/d1"], is_deleting=True)
     disks = replace(FREE, claims={**FREE.claims, "shop/d1": going})
     plan = on_node(TWO, there=ONE, published=1)
@@ -194,6 +194,6 @@ def test_a_shared_volume_is_attached_once() -> None:
 
 def test_a_driver_that_does_not_count_has_no_limit() -> None:
     disks = storage(volume=replace(VOLUME, driver=None, terms=()))
-    its = launch("l1", [DB], options=[LIMITED])
+    planned = launch("l1", [DB], options=[LIMITED])
 
-    assert world(its, pods=[DB], storage=disks, catalog=catalog(LIMITED)).rules() == set()
+    assert world(planned, pods=[DB], storage=disks, catalog=catalog(LIMITED)).rules() == set()

@@ -1,10 +1,10 @@
 """
-A cluster with a bit of everything and a right plan for it, and ways to break the plan.
+A cluster with all kinds of objects, a correct plan for it, and ways to break the plan.
 
     pool web    zones a b c; rack r1 or r2, two types at least, label team=x, at most 64 cores
     pool gpu    tainted; one type of its own
     node n1     zone a, with a running pod and a daemon
-    node n2     going, with a pod that must move
+    node n2     deleting, with a pod that must move
 
     l-a  web-0 db cache-0 ported  (zone a; the volume of db is there)
     l-b  web-1 sidecar cache-1    (zone b; sidecar must be near web)
@@ -177,56 +177,56 @@ def right_world() -> World:
 def with_launch(called: str, /, **changes: Unpack[LaunchChanges]) -> Breakage:
     """Change fields of one launch."""
 
-    def apply(its: World) -> World:
+    def apply(current: World) -> World:
         launches = tuple(
             replace(each, **changes) if each.name == called else each
-            for each in its.verdict.launches
+            for each in current.verdict.launches
         )
-        return its._replace(verdict=replace(its.verdict, launches=launches))
+        return current._replace(verdict=replace(current.verdict, launches=launches))
 
     return apply
 
 
 def with_requirement(name: str, *requirements: Requirement) -> Breakage:
-    """Make a launch say something else about a key."""
+    """Change the requirements of a launch."""
 
-    def apply(its: World) -> World:
-        (found,) = (each for each in its.verdict.launches if each.name == name)
+    def apply(current: World) -> World:
+        (found,) = (each for each in current.verdict.launches if each.name == name)
         stated = {**found.requirements, **{each.key: each for each in requirements}}
-        return with_launch(name, requirements=stated)(its)
+        return with_launch(name, requirements=stated)(current)
 
     return apply
 
 
 def without_requirement(name: str, key: str) -> Breakage:
-    """Make a launch say nothing about a key."""
+    """Remove a requirement of a launch."""
 
-    def apply(its: World) -> World:
-        (found,) = (each for each in its.verdict.launches if each.name == name)
+    def apply(current: World) -> World:
+        (found,) = (each for each in current.verdict.launches if each.name == name)
         stated = {other: each for other, each in found.requirements.items() if other != key}
-        return with_launch(name, requirements=stated)(its)
+        return with_launch(name, requirements=stated)(current)
 
     return apply
 
 
 def without_launch(name: str) -> Breakage:
-    """Strike out a launch."""
+    """Remove a launch."""
 
-    def apply(its: World) -> World:
-        launches = tuple(each for each in its.verdict.launches if each.name != name)
-        return its._replace(verdict=replace(its.verdict, launches=launches))
+    def apply(current: World) -> World:
+        launches = tuple(each for each in current.verdict.launches if each.name != name)
+        return current._replace(verdict=replace(current.verdict, launches=launches))
 
     return apply
 
 
 def restated(name: str) -> Breakage:
-    """Make a launch state what its pods request now."""
+    """Set the stated resources of a launch to the requests of its pods."""
 
-    def apply(its: World) -> World:
-        pods = {each.key: each for each in its.snapshot.pods}
-        (found,) = (each for each in its.verdict.launches if each.name == name)
+    def apply(current: World) -> World:
+        pods = {each.key: each for each in current.snapshot.pods}
+        (found,) = (each for each in current.verdict.launches if each.name == name)
         resources = launch("", [pods[key] for key in found.pods]).resources
-        return with_launch(name, resources=resources)(its)
+        return with_launch(name, resources=resources)(current)
 
     return apply
 
@@ -234,25 +234,26 @@ def restated(name: str) -> Breakage:
 def with_pod(name: str, **changes: Unpack[PodFields]) -> Breakage:
     """Change fields of one pod."""
 
-    def apply(its: World) -> World:
+    def apply(current: World) -> World:
         pods = tuple(
-            replace(each, **changes) if each.name == name else each for each in its.snapshot.pods
+            replace(each, **changes) if each.name == name else each
+            for each in current.snapshot.pods
         )
-        return its._replace(snapshot=replace(its.snapshot, pods=pods))
+        return current._replace(snapshot=replace(current.snapshot, pods=pods))
 
     return apply
 
 
 def with_rules(name: str, **changes: Unpack[RuleFields]) -> Breakage:
-    """Change what one pod asks for."""
+    """Change the constraints of one pod."""
 
-    def apply(its: World) -> World:
-        rules: PodRules = next(each.rules for each in its.snapshot.pods if each.name == name)
+    def apply(current: World) -> World:
+        rules: PodRules = next(each.rules for each in current.snapshot.pods if each.name == name)
         changed = tuple(
             replace(each, rules=replace(rules, **changes)) if each.name == name else each
-            for each in its.snapshot.pods
+            for each in current.snapshot.pods
         )
-        return its._replace(snapshot=replace(its.snapshot, pods=changed))
+        return current._replace(snapshot=replace(current.snapshot, pods=changed))
 
     return apply
 
@@ -260,11 +261,12 @@ def with_rules(name: str, **changes: Unpack[RuleFields]) -> Breakage:
 def with_node(name: str, **changes: Unpack[NodeFields]) -> Breakage:
     """Change fields of one node."""
 
-    def apply(its: World) -> World:
+    def apply(current: World) -> World:
         nodes = tuple(
-            replace(each, **changes) if each.name == name else each for each in its.snapshot.nodes
+            replace(each, **changes) if each.name == name else each
+            for each in current.snapshot.nodes
         )
-        return its._replace(snapshot=replace(its.snapshot, nodes=nodes))
+        return current._replace(snapshot=replace(current.snapshot, nodes=nodes))
 
     return apply
 
@@ -272,45 +274,46 @@ def with_node(name: str, **changes: Unpack[NodeFields]) -> Breakage:
 def with_pool(name: str, **changes: Unpack[PoolChanges]) -> Breakage:
     """Change fields of one NodePool."""
 
-    def apply(its: World) -> World:
+    def apply(current: World) -> World:
         pools = tuple(
-            replace(each, **changes) if each.name == name else each for each in its.snapshot.pools
+            replace(each, **changes) if each.name == name else each
+            for each in current.snapshot.pools
         )
-        return its._replace(snapshot=replace(its.snapshot, pools=pools))
+        return current._replace(snapshot=replace(current.snapshot, pools=pools))
 
     return apply
 
 
 def with_snapshot(**changes: Unpack[SnapshotChanges]) -> Breakage:
     """Change fields of the snapshot."""
-    return lambda its: its._replace(snapshot=replace(its.snapshot, **changes))
+    return lambda current: current._replace(snapshot=replace(current.snapshot, **changes))
 
 
 def with_verdict(**changes: Unpack[VerdictChanges]) -> Breakage:
     """Change fields of the verdict."""
-    return lambda its: its._replace(verdict=replace(its.verdict, **changes))
+    return lambda current: current._replace(verdict=replace(current.verdict, **changes))
 
 
 def moved(name: str, old: str, new: str) -> Breakage:
-    """Move a pod from one launch to another, and what they state along with it."""
+    """Move a pod from one launch to another, with their stated resources."""
 
-    def apply(its: World) -> World:
+    def apply(current: World) -> World:
         key = f"shop/{name}"
-        found = {each.name: each for each in its.verdict.launches}
+        found = {each.name: each for each in current.verdict.launches}
         left = tuple(each for each in found[old].pods if each != key)
-        its = with_launch(old, pods=left)(its)
-        its = with_launch(new, pods=(*found[new].pods, key))(its)
-        return both(restated(old), restated(new))(its)
+        current = with_launch(old, pods=left)(current)
+        current = with_launch(new, pods=(*found[new].pods, key))(current)
+        return both(restated(old), restated(new))(current)
 
     return apply
 
 
 def both(*breakages: Breakage) -> Breakage:
-    """Do one after the other."""
+    """Apply breakages one after another."""
 
-    def apply(its: World) -> World:
+    def apply(current: World) -> World:
         for each in breakages:
-            its = each(its)
-        return its
+            current = each(current)
+        return current
 
     return apply

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from karpy.codec.records import CLAIM_DEPENDENTS, POOL_DEPENDENTS
 from karpy.core.lifecycle.changes import FINALIZER
-from karpy.core.lifecycle.conditions import begun
+from karpy.core.lifecycle.conditions import with_initial_conditions
 from karpy.model.conditions import TRUE, UNKNOWN, Condition, Conditions
 from karpy.model.constraints import Taint, Toleration
 from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, SPOT, ZONE
@@ -26,11 +26,11 @@ DISRUPTED: Final = Taint("karpenter.sh/disrupted", "NoSchedule")
 
 
 class ClaimFields(TypedDict, total=False):
-    """What a claim may say; `said` are conditions that are True since the given age."""
+    """Fields of a claim; `said` are the conditions that are True, with how long they have been."""
 
     age: timedelta
     deleted: timedelta
-    """How long ago it began to go."""
+    """How long ago the claim was deleted."""
     generation: int
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -75,7 +75,7 @@ def claim(**fields: Unpack[ClaimFields]) -> ClaimRecord:
         provider_id=provider_id,
         conditions=Conditions((), CLAIM_DEPENDENTS),
     )
-    record = begun(record, NOON - age)
+    record = with_initial_conditions(record, NOON - age)
     said = {**({"Launched": age} if provider_id else {}), **fields.get("said", {})}
     conditions = record.conditions
     for type_, since in said.items():
@@ -92,7 +92,7 @@ def condition_of(record: ClaimRecord | PoolRecord | None, type_: str) -> tuple[s
 
 
 class NodeFields(TypedDict, total=False):
-    """What a Node may say."""
+    """Fields of a Node."""
 
     name: str
     is_ready: bool
@@ -142,7 +142,7 @@ def pool(
 
 
 class BoundFields(TypedDict, total=False):
-    """What a bound pod may say."""
+    """Fields of a bound pod."""
 
     uid: str
     phase: str
@@ -185,7 +185,7 @@ def bound(name: str, **fields: Unpack[BoundFields]) -> Pod:
     )
 
 
-def told(notices: Sequence[Notice]) -> list[tuple[str, str, str]]:
+def texts_of(notices: Sequence[Notice]) -> list[tuple[str, str, str]]:
     """Return kind, reason and text of notices."""
     return [(each.subject.kind.name, each.reason, each.note) for each in notices]
 

@@ -18,7 +18,7 @@ from tests.core.lifecycle.scenes import CLASS_LABEL, claim, node
 MINUTE = timedelta(minutes=1)
 
 
-def test_pods_that_must_move_are_counted() -> None:
+def test_reschedulable_pods_are_counted() -> None:
     pods = [
         pod("runs", on="n"),
         pod("leaves", on="n", deleting=True),
@@ -35,7 +35,9 @@ def test_pods_that_must_move_are_counted() -> None:
     ("grace", "expected"),
     [(None, "graceful"), (MINUTE, "eventual"), (timedelta(), "forceful")],
 )
-def test_a_grace_period_says_how_a_node_ends(grace: timedelta | None, expected: str) -> None:
+def test_the_termination_mode_follows_the_grace_period(
+    grace: timedelta | None, expected: str
+) -> None:
     assert termination_mode(grace) == expected
 
 
@@ -46,7 +48,7 @@ def test_claims_and_nodes_name_their_node_class() -> None:
     assert host == node(labels=CLASS_LABEL)
 
 
-def test_a_claim_without_a_node_class_is_left_alone() -> None:
+def test_a_claim_without_a_node_class_gets_no_label() -> None:
     bare = replace(claim(), node_class=NodeClassRef())
 
     assert hydrate_claim(bare) == Changes(bare)

@@ -22,7 +22,7 @@ from karpy.model.pods import DAEMON_SET, PodDisruption
 from karpy.model.records import ClaimRecord
 from karpy.model.storage import VolumeAttachment
 from tests.builders.pods import NOON
-from tests.core.lifecycle.scenes import bound, claim, condition_of, node, told
+from tests.core.lifecycle.scenes import bound, claim, condition_of, node, texts_of
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -37,7 +37,7 @@ def names(entries: tuple[Eviction, ...]) -> list[str]:
     return [each.name for each in entries]
 
 
-def test_pods_leave_and_the_node_waits_for_them() -> None:
+def test_pods_are_evicted_and_the_drain_waits_for_them() -> None:
     pods = (bound("b"), bound("a"), bound("done", phase="Succeeded"))
 
     drained = drain(DrainingNode(node(), claim(), pods), NOON)
@@ -69,7 +69,7 @@ TIERS = (
 
 
 @pytest.mark.parametrize(("gone", "next_"), [(0, "web"), (1, "logs"), (2, "dns"), (3, "proxy")])
-def test_critical_pods_leave_last_and_daemons_after_the_rest(gone: int, next_: str) -> None:
+def test_critical_pods_are_evicted_last_and_daemons_after_other_pods(gone: int, next_: str) -> None:
     drained = drain(DrainingNode(node(), claim(), TIERS[gone:]), NOON)
 
     assert names(drained.evictions) == [next_]
@@ -94,7 +94,7 @@ SIZES = (
     ],
 )
 @pytest.mark.parametrize("reason", ["Underutilized", "Drifted"])
-def test_pods_with_a_planned_place_leave_the_largest_first(
+def test_pods_of_a_consolidated_node_are_evicted_largest_first(
     age: int, leave: list[str], reason: str
 ) -> None:
     """A small pod must not take the room of a large one, which fits nowhere else."""
@@ -106,7 +106,7 @@ def test_pods_with_a_planned_place_leave_the_largest_first(
     assert drained.changes.requeue_after == SECOND
 
 
-def test_before_a_drain_is_noted_only_the_largest_pods_leave() -> None:
+def test_before_the_drain_condition_is_set_only_the_largest_pods_are_evicted() -> None:
     reason = "Underutilized"
     record = with_true_because(claim(), "DisruptionReason", reason, reason, NOON)
 
@@ -114,7 +114,7 @@ def test_before_a_drain_is_noted_only_the_largest_pods_leave() -> None:
 
 
 @pytest.mark.parametrize("reason", ["", "Empty", "Unhealthy"])
-def test_pods_without_a_planned_place_leave_together(reason: str) -> None:
+def test_without_a_planned_place_all_pods_are_evicted_at_once(reason: str) -> None:
     record = draining(0 * SECOND)
     if reason:
         record = with_true_because(record, "DisruptionReason", reason, reason, NOON)
@@ -128,7 +128,7 @@ def test_no_pods_have_no_first_tier() -> None:
     assert first_tier([]) == []
 
 
-def test_pods_that_are_late_leave_whatever_their_tier() -> None:
+def test_pods_past_their_threshold_are_evicted_in_any_tier() -> None:
     proxy = replace(TIERS[3], disruption=PodDisruption(grace=10 * MINUTE))
     late = DrainingNode(node(), claim(), (*TIERS[:3], proxy), NOON + 5 * MINUTE)
 
@@ -166,7 +166,7 @@ def test_pods_that_block_a_drain_are_named_with_the_reason() -> None:
     ]
 
 
-def test_many_that_do_not_go_are_counted() -> None:
+def test_a_long_list_of_blocking_pods_is_cut() -> None:
     pods = tuple(bound(f"p{i}", do_not_disrupt="true") for i in range(7))
 
     changes = drain(DrainingNode(node(), claim(), pods), NOON).changes
@@ -179,7 +179,7 @@ def test_many_that_do_not_go_are_counted() -> None:
     [(claim(), timedelta()), (draining(4 * SECOND), 4 * SECOND)],
     ids=["first look", "too early"],
 )
-def test_an_empty_node_is_watched_for_a_moment(made: ClaimRecord, since: timedelta) -> None:
+def test_an_empty_node_is_drained_only_after_a_moment(made: ClaimRecord, since: timedelta) -> None:
     drained = drain(DrainingNode(node(), made), NOON)
 
     assert drained.changes.claim is not None
@@ -190,7 +190,7 @@ def test_an_empty_node_is_watched_for_a_moment(made: ClaimRecord, since: timedel
     assert not drained.is_done
 
 
-def test_a_node_that_stays_empty_is_drained() -> None:
+def test_a_node_that_stays_empty_counts_as_drained() -> None:
     drained = drain(DrainingNode(node(), draining(5 * SECOND)), NOON)
 
     assert drained.is_done
@@ -204,7 +204,7 @@ def test_a_drained_node_is_counted_once() -> None:
     assert drain(DrainingNode(node(), done), NOON) == Drain(Changes(done), is_done=True)
 
 
-def test_a_pod_that_came_late_is_drained_too() -> None:
+def test_a_pod_bound_during_the_drain_is_evicted_as_well() -> None:
     done = claim(said={"Drained": SECOND})
 
     drained = drain(DrainingNode(node(), done, (bound("late"),)), NOON)
@@ -213,11 +213,11 @@ def test_a_pod_that_came_late_is_drained_too() -> None:
     assert names(drained.evictions) == ["late"]
 
 
-def test_a_node_without_a_claim_is_drained_as_soon_as_it_is_empty() -> None:
+def test_a_node_without_a_claim_counts_as_drained_as_soon_as_it_is_empty() -> None:
     assert drain(DrainingNode(node()), NOON) == Drain(Changes(), is_done=True)
 
 
-def test_only_volumes_of_pods_that_leave_are_waited_for() -> None:
+def test_only_volumes_of_drainable_pods_are_awaited() -> None:
     attachments = [
         VolumeAttachment("va-b", "node-1", "pv-b"),
         VolumeAttachment("va-a", "node-1", "pv-a"),
@@ -233,12 +233,12 @@ def test_only_volumes_of_pods_that_leave_are_waited_for() -> None:
     assert find_pending(attachments, pods, volumes, NOON) == ("va-a", "va-b")
 
 
-def test_a_node_waits_for_its_volumes() -> None:
+def test_termination_waits_until_volumes_are_detached() -> None:
     detachment = await_detachment(DrainingNode(node(), claim()), ["va-1", "va-2"], NOON)
 
     expected = ("Unknown", "AwaitingVolumeDetachment", "AwaitingVolumeDetachment")
     assert condition_of(detachment.changes.claim, "VolumesDetached") == expected
-    assert told(detachment.changes.notices) == [
+    assert texts_of(detachment.changes.notices) == [
         (
             "Node",
             "AwaitingVolumeDetachment",
@@ -249,7 +249,7 @@ def test_a_node_waits_for_its_volumes() -> None:
     assert not detachment.is_done
 
 
-def test_a_node_whose_volumes_are_off_goes_on() -> None:
+def test_termination_continues_once_volumes_are_detached() -> None:
     detachment = await_detachment(DrainingNode(node(), claim()), (), NOON)
 
     assert detachment.is_done
@@ -257,7 +257,7 @@ def test_a_node_whose_volumes_are_off_goes_on() -> None:
     assert condition_of(detachment.changes.claim, "VolumesDetached") == expected
 
 
-def test_volumes_are_not_waited_for_beyond_the_end() -> None:
+def test_volumes_are_not_awaited_after_the_deadline() -> None:
     detachment = await_detachment(DrainingNode(node(), claim(), deadline=NOON), ["va-1"], NOON)
 
     expected = ("False", "TerminationGracePeriodElapsed", "TerminationGracePeriodElapsed")
@@ -265,6 +265,6 @@ def test_volumes_are_not_waited_for_beyond_the_end() -> None:
     assert condition_of(detachment.changes.claim, "VolumesDetached") == expected
 
 
-def test_a_node_without_a_claim_waits_for_its_volumes_too() -> None:
+def test_termination_without_a_claim_also_waits_for_volumes() -> None:
     assert not await_detachment(DrainingNode(node()), ["va-1"], NOON).is_done
     assert await_detachment(DrainingNode(node()), (), NOON) == Detachment(Changes(), is_done=True)

@@ -10,7 +10,7 @@ from karpy.core.lifecycle.eviction import (
     EvictionStep,
     EvictionVerb,
     Protection,
-    after_clash,
+    after_budget_conflict,
     after_deletion,
     after_eviction,
     eviction_reason,
@@ -52,7 +52,7 @@ def until(seconds: int, mode: EvictionMode = EvictionMode.FORCE_DELETE) -> Evict
         (Eviction("shop", "web-1", "earlier", deadline=NOON), WAITS, WAITS),
     ],
 )
-def test_the_earlier_deadline_and_the_harder_mode_win(
+def test_the_earlier_deadline_and_force_delete_win(
     known: Eviction | None, new: Eviction, expected: Eviction
 ) -> None:
     assert merged(known, new) == expected
@@ -67,7 +67,7 @@ def test_the_earlier_deadline_and_the_harder_mode_win(
         (WAITS, bound("web-1", phase="Succeeded"), EvictionVerb.DROP),
         (WAITS, bound("web-1", deleted=NOON), EvictionVerb.DROP),
         (WAITS, bound("web-1", owner=NODE_OWNER), EvictionVerb.DROP),
-        (WAITS, bound("web-1", do_not_disrupt="true"), EvictionVerb.STAY),
+        (WAITS, bound("web-1", do_not_disrupt="true"), EvictionVerb.RETRY),
         (until(31), bound("web-1"), EvictionVerb.EVICT),
         (until(30), bound("web-1"), EvictionVerb.EVICT),
         (until(-9), bound("web-1", phase="Failed"), EvictionVerb.DROP),
@@ -97,7 +97,7 @@ def test_a_pod_is_evicted_left_alone_or_retried(
     ],
     ids=["in time", "all that is left", "whatever it says", "too late", "less than it has"],
 )
-def test_a_pod_is_deleted_in_time_for_the_end_of_its_node(
+def test_a_pod_is_deleted_early_enough_for_its_grace_period(
     entry: Eviction, pod: Pod, grace: int
 ) -> None:
     move = next_step(entry, pod, NOON)
@@ -105,7 +105,7 @@ def test_a_pod_is_deleted_in_time_for_the_end_of_its_node(
     assert (move.verb, move.grace_seconds) == (EvictionVerb.DELETE, grace)
 
 
-def test_a_forced_end_is_explained() -> None:
+def test_a_forced_deletion_has_an_event() -> None:
     move = next_step(until(60), bound("web-1", grace=120 * SECOND), NOON)
 
     note = (
@@ -119,7 +119,7 @@ def test_a_forced_end_is_explained() -> None:
     ("entry", "deleted"),
     [(until(10), NOON + 10 * SECOND), (until(-3600), NOON + SECOND), (until(-3600), NOON)],
 )
-def test_a_pod_that_can_be_given_no_less_time_is_not_deleted_again(
+def test_a_pod_whose_grace_period_cannot_shrink_is_not_deleted_again(
     entry: Eviction, deleted: datetime
 ) -> None:
     assert next_step(entry, bound("web-1", deleted=deleted), NOON) == EvictionStep(
@@ -127,12 +127,12 @@ def test_a_pod_that_can_be_given_no_less_time_is_not_deleted_again(
     )
 
 
-def test_the_owner_of_a_protected_pod_gets_an_event_that_says_until_when() -> None:
+def test_the_event_about_a_protected_pod_says_until_when() -> None:
     pod = bound("web-1", do_not_disrupt="2h", started=NOON - 60 * MINUTE)
 
     move = next_step(WAITS, pod, NOON)
 
-    assert move.verb is EvictionVerb.STAY
+    assert move.verb is EvictionVerb.RETRY
     assert [each.reason for each in move.notices] == ["DoNotDisruptUntil"]
 
 
@@ -149,14 +149,14 @@ def test_an_evicted_pod_is_done_and_counted(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [404, 409])
-def test_a_pod_that_is_gone_already_is_done(code: int) -> None:
+def test_an_eviction_of_a_missing_pod_is_done(code: int) -> None:
     answered = after_eviction(bound("web-1"), node(), "Empty", code)
 
     counts = (Count("pods_eviction_requests_total", {"code": str(code)}),)
     assert answered == EvictionAnswer(is_done=True, counts=counts)
 
 
-def test_a_budget_that_forbids_an_eviction_causes_an_event() -> None:
+def test_an_eviction_refused_by_a_budget_has_an_event() -> None:
     answered = after_eviction(bound("web-1"), node(), "Empty", 429)
 
     assert answered == EvictionAnswer(
@@ -175,8 +175,8 @@ def test_a_budget_that_forbids_an_eviction_causes_an_event() -> None:
     )
 
 
-def test_several_budgets_of_one_pod_cause_an_event() -> None:
-    answered = after_clash(bound("web-1"), node(), 500)
+def test_an_eviction_refused_for_several_budgets_has_an_event() -> None:
+    answered = after_budget_conflict(bound("web-1"), node(), 500)
 
     assert answered.refusal == "eviction does not support multiple PDBs"
     assert [each.note for each in answered.notices] == [
@@ -185,14 +185,14 @@ def test_several_budgets_of_one_pod_cause_an_event() -> None:
     assert not answered.is_done
 
 
-def test_a_pod_is_forgotten_with_its_node() -> None:
+def test_a_refused_eviction_is_done_if_the_node_is_gone() -> None:
     answered = after_eviction(bound("web-1"), None, "", 429)
 
     counts = (Count("pods_eviction_requests_total", {"code": "429"}),)
     assert answered == EvictionAnswer(is_done=True, counts=counts)
 
 
-def test_any_other_answer_is_tried_again() -> None:
+def test_any_other_response_is_retried() -> None:
     answered = after_eviction(bound("web-1"), node(), "", 503)
 
     counts = (Count("pods_eviction_requests_total", {"code": "503"}),)
@@ -208,11 +208,11 @@ def test_any_other_answer_is_tried_again() -> None:
         (500, EvictionAnswer(False)),
     ],
 )
-def test_a_forced_end_is_counted_once(code: int, expected: EvictionAnswer) -> None:
+def test_a_forced_deletion_is_counted_once(code: int, expected: EvictionAnswer) -> None:
     assert after_deletion("Drifted", code) == expected
 
 
-def test_pods_learn_why_they_have_to_go() -> None:
+def test_the_eviction_reason_is_the_disruption_reason() -> None:
     disrupted = claim(said={"DisruptionReason": MINUTE})
 
     assert eviction_reason(disrupted) == "DisruptionReason"
@@ -220,17 +220,17 @@ def test_pods_learn_why_they_have_to_go() -> None:
     assert eviction_reason(None) == ""
 
 
-def test_a_pod_may_forbid_to_be_disturbed() -> None:
+def test_do_not_disrupt_protects_a_pod() -> None:
     pod = bound("web-1", do_not_disrupt="true")
 
     assert protection_of(pod, NOON) == Protection(is_active=True)
 
 
-def test_a_pod_that_says_nothing_may_be_disturbed() -> None:
+def test_a_pod_without_the_annotation_is_not_protected() -> None:
     assert protection_of(bound("web-1"), NOON) == Protection()
 
 
-def test_a_duration_begins_with_the_pod() -> None:
+def test_a_protection_with_a_duration_starts_with_the_pod() -> None:
     pod = bound("web-1", do_not_disrupt="1h30m", started=NOON - HOUR)
 
     assert protection_of(pod, NOON) == Protection(
@@ -247,7 +247,7 @@ def test_a_duration_begins_with_the_pod() -> None:
     )
 
 
-def test_a_duration_ends() -> None:
+def test_a_protection_with_a_duration_ends() -> None:
     pod = bound("web-1", do_not_disrupt="1h", started=NOON - HOUR)
 
     assert protection_of(pod, NOON) == Protection(
@@ -263,7 +263,7 @@ def test_a_duration_ends() -> None:
     )
 
 
-def test_a_duration_holds_for_a_pod_that_has_not_started() -> None:
+def test_a_duration_protects_a_pod_that_has_not_started() -> None:
     pod = bound("web-1", do_not_disrupt="1h", started=None)
 
     assert protection_of(pod, NOON) == Protection(is_active=True)

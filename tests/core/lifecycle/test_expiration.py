@@ -42,7 +42,9 @@ def test_a_claim_has_time_to_launch_and_to_register(
         (claim(age=15 * MINUTE), "registration_timeout", "15m0s"),
     ],
 )
-def test_a_claim_that_takes_too_long_goes(late: ClaimRecord, reason: str, timeout: str) -> None:
+def test_a_claim_that_takes_too_long_is_deleted(
+    late: ClaimRecord, reason: str, timeout: str
+) -> None:
     assert check_liveness(late, NOON) == Changes(
         deletes_claim=True,
         counts=(Count("nodeclaims_disrupted_total", labels(reason)),),
@@ -65,11 +67,11 @@ def test_a_provider_may_allow_more_time_to_launch() -> None:
     ],
     ids=["registered", "going"],
 )
-def test_nothing_else_times_out(left_alone: ClaimRecord) -> None:
+def test_registered_and_deleting_claims_do_not_time_out(left_alone: ClaimRecord) -> None:
     assert check_liveness(left_alone, NOON) == Changes()
 
 
-def test_a_claim_expires() -> None:
+def test_a_claim_older_than_expire_after_is_deleted() -> None:
     old = claim(age=timedelta(hours=720), expire_after=timedelta(hours=720), grace_period=MINUTE)
 
     counted = labels("expired", "eventual")
@@ -82,7 +84,7 @@ def test_a_claim_expires() -> None:
     )
 
 
-def test_a_claim_is_looked_at_again_when_it_expires() -> None:
+def test_a_claim_is_requeued_for_its_expiry() -> None:
     changes = check_expiry(claim(age=MINUTE, expire_after=3 * MINUTE), NOON)
 
     assert changes == Changes(requeue_after=2 * MINUTE)
@@ -93,5 +95,5 @@ def test_a_claim_is_looked_at_again_when_it_expires() -> None:
     [claim(age=timedelta(days=9999)), claim(age=MINUTE, expire_after=MINUTE, deleted=MINUTE)],
     ids=["never", "going"],
 )
-def test_a_claim_without_an_end_or_at_its_end_does_not_expire(kept: ClaimRecord) -> None:
+def test_a_claim_without_expire_after_or_deleting_does_not_expire(kept: ClaimRecord) -> None:
     assert check_expiry(kept, NOON) == Changes()

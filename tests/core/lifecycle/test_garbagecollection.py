@@ -60,15 +60,15 @@ def test_a_claim_whose_machine_is_gone_is_deleted(nodes: tuple[NodeRecord, ...])
     ],
     ids=["machine runs", "node is ready", "not registered", "going"],
 )
-def test_a_claim_stays_while_something_speaks_for_it(
+def test_a_claim_stays_while_its_machine_may_exist(
     kept: ClaimRecord, machines: set[str], nodes: tuple[NodeRecord, ...]
 ) -> None:
     assert collect_claim(kept, machines, nodes) == Changes()
 
 
-def machine(name: str, age: int = 31, *, is_ending: bool = False) -> CloudMachine:
+def machine(name: str, age: int = 31, *, is_terminating: bool = False) -> CloudMachine:
     created = NOON - timedelta(seconds=age)
-    return CloudMachine(f"kwok://{name}", name, created, is_ending)
+    return CloudMachine(f"kwok://{name}", name, created, is_terminating)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def machine(name: str, age: int = 31, *, is_ending: bool = False) -> CloudMachin
         (machine("web-1"), [claim()], False),
         (machine("web-1"), [claim(provider_id="")], False),
         (machine("web-1", 30), [], False),
-        (machine("web-1", is_ending=True), [], False),
+        (machine("web-1", is_terminating=True), [], False),
     ],
     ids=["without a claim", "replaced", "claimed", "not claimed yet", "young", "ending"],
 )
@@ -98,11 +98,11 @@ def test_the_machine_of_a_claim_that_cannot_be_read_is_no_orphan(status: JsonObj
     assert find_orphans([machine("web-1")], [odd], NOON) == ()
 
 
-def test_orphans_come_in_the_order_of_their_names() -> None:
+def test_orphans_are_ordered_by_provider_id() -> None:
     orphans = find_orphans([machine("b"), machine("a")], [], NOON)
 
     assert [each.claim for each in orphans] == ["a", "b"]
 
 
-def test_a_machine_that_ends_does_not_run() -> None:
-    assert find_live_machines([machine("a"), machine("b", is_ending=True)]) == {"kwok://a"}
+def test_a_terminating_machine_is_not_live() -> None:
+    assert find_live_machines([machine("a"), machine("b", is_terminating=True)]) == {"kwok://a"}

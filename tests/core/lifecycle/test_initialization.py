@@ -22,7 +22,7 @@ def registered(**requests: int) -> ClaimRecord:
     return claim(said={"Registered": MINUTE}, startup_taints=(STARTUP,), requests=requests)
 
 
-def test_a_node_that_lacks_nothing_is_initialized() -> None:
+def test_a_node_that_meets_all_preconditions_is_initialized() -> None:
     changes = initialize(registered(cpu=1000), (node(),), NOON)
 
     assert condition_of(changes.claim, "Initialized") == ("True", "Initialized", "")
@@ -66,7 +66,7 @@ def test_a_node_that_lacks_nothing_is_initialized() -> None:
         ),
     ],
 )
-def test_the_first_thing_a_node_lacks_is_named(
+def test_the_first_unmet_precondition_is_the_reason(
     nodes: tuple[NodeRecord, ...], reason: str, message: str
 ) -> None:
     changes = initialize(registered(cpu=1000, gpu=1, none=0), nodes, NOON)
@@ -75,7 +75,7 @@ def test_the_first_thing_a_node_lacks_is_named(
     assert replace(changes, claim=None) == Changes()
 
 
-def test_drivers_must_have_published_their_devices() -> None:
+def test_device_drivers_must_have_published_their_devices() -> None:
     changes = initialize(registered(cpu=1000), (node(),), NOON, ["gpu.example.com", "a.com"])
 
     assert condition_of(changes.claim, "Initialized") == (
@@ -93,7 +93,7 @@ def test_drivers_must_have_published_their_devices() -> None:
         Taint("karpenter.sh/rebooting", "NoSchedule"),
     ],
 )
-def test_other_taints_do_not_hold_up_a_node(taint: Taint) -> None:
+def test_other_taints_do_not_delay_initialization(taint: Taint) -> None:
     changes = initialize(registered(cpu=1000), (node(taints=(taint,)),), NOON)
 
     assert condition_of(changes.claim, "Initialized")[0] == "True"
@@ -108,7 +108,7 @@ def test_a_claim_that_is_not_registered_or_reboots_is_left_alone(waiting: ClaimR
     assert initialize(waiting, (node(),), NOON) == Changes()
 
 
-def test_an_initialized_claim_stays_so_whatever_its_node_does() -> None:
+def test_an_initialized_claim_stays_initialized_whatever_its_node_does() -> None:
     done = claim(said={"Registered": MINUTE, "Initialized": MINUTE})
 
     assert initialize(done, (), NOON) == Changes(done)
@@ -122,7 +122,7 @@ def initialized(
     return claim(said=said, capacity=capacity, requests=asked)
 
 
-def test_a_node_with_less_than_promised_is_reported() -> None:
+def test_a_node_with_less_than_its_claims_capacity_is_reported() -> None:
     made = initialized({"memory": 128 * GI})
 
     changes = check_consistency(made, node(capacity={"memory": 64 * GI}), NOON)
@@ -155,7 +155,7 @@ def test_a_node_with_less_than_promised_is_reported() -> None:
     ],
     ids=["nearly all of it", "not asked for", "not promised", "not initialized"],
 )
-def test_what_was_promised_and_asked_for_is_compared(
+def test_only_requested_resources_with_a_known_capacity_are_compared(
     made: ClaimRecord, found: Mapping[str, int]
 ) -> None:
     changes = check_consistency(made, node(capacity=found), NOON)

@@ -5,11 +5,11 @@ import pytest
 from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.lifecycle.launch import (
     LaunchedMachine,
-    hold,
+    add_finalizer,
     is_to_launch,
     launch_failed,
-    launch_sold_out,
     launch_succeeded,
+    launch_without_capacity,
     launch_without_class,
     shortened,
 )
@@ -37,10 +37,10 @@ def unlaunched() -> ClaimRecord:
     return claim(provider_id="", labels={"team": "shop"}, annotations={"hash": "old"})
 
 
-def test_a_claim_is_held_before_its_machine_is_asked_for() -> None:
+def test_a_claim_has_its_finalizer_before_its_machine_is_launched() -> None:
     bare = claim(provider_id="", finalizers=())
 
-    held = hold(bare).claim
+    held = add_finalizer(bare).claim
 
     assert held is not None
     assert not is_to_launch(bare)
@@ -49,7 +49,7 @@ def test_a_claim_is_held_before_its_machine_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("done", [claim(), claim(provider_id="", deleted=timedelta())])
-def test_a_claim_that_is_launched_or_going_asks_for_no_machine(done: ClaimRecord) -> None:
+def test_a_launched_or_deleting_claim_is_not_launched(done: ClaimRecord) -> None:
     assert not is_to_launch(done)
 
 
@@ -67,7 +67,7 @@ def test_the_cloud_adds_labels_and_overwrites_annotations() -> None:
     assert launched.meta.annotations == {"hash": "new", "more": "x"}
 
 
-def test_a_launched_claim_says_what_it_became() -> None:
+def test_a_launched_claim_has_provider_id_and_capacity() -> None:
     changes = launch_succeeded(unlaunched(), MACHINE, NOON)
 
     launched = changes.claim
@@ -90,7 +90,7 @@ def test_a_launched_claim_says_what_it_became() -> None:
     )
 
 
-def test_a_sold_out_claim_is_deleted_with_events_on_its_waiting_pods() -> None:
+def test_a_claim_without_capacity_is_deleted_with_events_on_its_pending_pods() -> None:
     pods = [
         pod("waits"),
         pod("runs", on="node-1"),
@@ -98,7 +98,7 @@ def test_a_sold_out_claim_is_deleted_with_events_on_its_waiting_pods() -> None:
         pod("ended", phase="Failed"),
     ]
 
-    changes = launch_sold_out(unlaunched(), "all options are sold out", pods)
+    changes = launch_without_capacity(unlaunched(), "all options are sold out", pods)
 
     labels = {
         "reason": "insufficient_capacity",
@@ -132,7 +132,7 @@ def test_a_sold_out_claim_is_deleted_with_events_on_its_waiting_pods() -> None:
     )
 
 
-def test_a_claim_whose_class_is_not_ready_goes_without_an_event() -> None:
+def test_a_claim_whose_node_class_is_not_ready_is_deleted_without_an_event() -> None:
     changes = launch_without_class(unlaunched(), "no such class")
 
     assert changes.deletes_claim
@@ -140,7 +140,7 @@ def test_a_claim_whose_class_is_not_ready_goes_without_an_event() -> None:
     assert changes.counts[0].labels["reason"] == "nodeclass_not_ready"
 
 
-def test_a_failed_launch_is_explained_and_stays_undecided() -> None:
+def test_a_failed_launch_leaves_launched_unknown_with_the_error() -> None:
     changes = launch_failed(unlaunched(), "quota reached", NOON)
 
     assert condition_of(changes.claim, "Launched") == ("Unknown", "LaunchFailed", "quota reached")
@@ -148,7 +148,7 @@ def test_a_failed_launch_is_explained_and_stays_undecided() -> None:
     assert not changes.deletes_claim
 
 
-def test_a_provider_may_name_the_reason_of_a_failure() -> None:
+def test_a_provider_may_set_the_reason_of_a_failed_launch() -> None:
     changes = launch_failed(unlaunched(), "no subnet", NOON, "SubnetsMissing")
 
     assert condition_of(changes.claim, "Launched") == ("Unknown", "SubnetsMissing", "no subnet")
@@ -166,7 +166,7 @@ def test_messages_have_at_most_1024_characters(text: str, expected: str) -> None
     assert shortened(text) == expected
 
 
-def test_events_are_cut_as_a_whole() -> None:
-    changes = launch_sold_out(unlaunched(), "x" * 2000, [pod("waits")])
+def test_the_whole_event_message_is_cut() -> None:
+    changes = launch_without_capacity(unlaunched(), "x" * 2000, [pod("waits")])
 
     assert [len(each.note) for each in changes.notices] == [1024, 1024]

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.markers import (
-    AWAITED_PERIOD,
     BUSY_TIME,
+    RECHECK_PERIOD,
     PodEvent,
     can_wait,
     find_drift,
@@ -37,7 +37,7 @@ def catalog(*, name: str = "c-4x", zone: str = "zone-a", reservation: str = "") 
     return Catalog(types, well_known=WELL_KNOWN_HERE, reservation_label=RESERVATION)
 
 
-def test_what_the_pool_would_make_today_has_not_drifted() -> None:
+def test_a_claim_equal_to_its_pools_template_has_not_drifted() -> None:
     made = claim(labels={INSTANCE_TYPE: "c-4x"}, annotations={HASH: "1", VERSION: "v3"})
     its = pool(annotations={HASH: "1", VERSION: "v3"})
 
@@ -69,7 +69,7 @@ def test_hashes_of_the_same_version_are_compared(
         ([require("family", Operator.NOT_IN, ["x"])], ""),
     ],
 )
-def test_the_labels_of_a_claim_must_meet_what_the_pool_requires(
+def test_labels_outside_the_pools_requirements_are_drift(
     requirements: Sequence[Requirement], expected: str
 ) -> None:
     assert find_drift(claim(), pool(), requirements) == expected
@@ -84,7 +84,7 @@ def test_the_labels_of_a_claim_must_meet_what_the_pool_requires(
     ],
     ids=["sold out only", "no such type", "not in this zone"],
 )
-def test_an_instance_type_must_be_on_sale_where_the_node_is(sold: Catalog, expected: str) -> None:
+def test_an_instance_type_must_be_offered_where_the_node_is(sold: Catalog, expected: str) -> None:
     assert find_drift(claim(labels={INSTANCE_TYPE: "c-4x"}), pool(), (), sold) == expected
 
 
@@ -129,7 +129,7 @@ def test_a_claim_that_is_not_launched_cannot_drift() -> None:
         (90 * MINUTE, 30 * MINUTE, True),
     ],
 )
-def test_instance_types_are_checked_late_and_seldom(
+def test_instance_types_are_checked_after_an_hour_every_half_hour(
     age: timedelta, checked: timedelta | None, *, expected: bool
 ) -> None:
     last = None if checked is None else NOON - checked
@@ -137,7 +137,7 @@ def test_instance_types_are_checked_late_and_seldom(
     assert is_type_check_due(claim(age=age), last, NOON) is expected
 
 
-def test_drift_is_marked_and_taken_back() -> None:
+def test_drifted_is_set_and_removed() -> None:
     tainted = mark_drifted(claim(), "NodePoolDrifted", NOON)
 
     assert tainted.claim is not None
@@ -147,7 +147,7 @@ def test_drift_is_marked_and_taken_back() -> None:
     assert mark_drifted(tainted.claim, "", NOON) == Changes(claim(), requeue_after=5 * MINUTE)
 
 
-def test_a_claim_that_is_not_launched_loses_the_mark() -> None:
+def test_drifted_is_removed_from_a_claim_that_is_not_launched() -> None:
     odd = claim(provider_id="", said={"Drifted": MINUTE})
 
     changes = mark_drifted(odd, "NodePoolDrifted", NOON)
@@ -159,7 +159,9 @@ def test_a_claim_that_is_not_launched_loses_the_mark() -> None:
     ("given", "expected"),
     [(claim(), True), (claim(pool=""), False), (claim(deleted=MINUTE), False)],
 )
-def test_only_claims_of_a_pool_that_stay_are_marked(given: ClaimRecord, *, expected: bool) -> None:
+def test_only_claims_with_a_pool_that_are_not_deleting_are_marked(
+    given: ClaimRecord, *, expected: bool
+) -> None:
     assert is_markable(given) is expected
 
 
@@ -171,7 +173,7 @@ def unmarked(since: timedelta) -> ClaimRecord:
     return claim(said={"Registered": since, "Initialized": since})
 
 
-def test_a_quiet_node_may_be_consolidated() -> None:
+def test_a_node_without_pod_events_is_consolidatable() -> None:
     changes = mark_consolidatable(initialized(5 * MINUTE), 5 * MINUTE, NOON)
 
     assert condition_of(changes.claim, "Consolidatable") == ("True", "Consolidatable", "")
@@ -188,7 +190,7 @@ def test_a_quiet_node_may_be_consolidated() -> None:
     ],
     ids=["young", "busy", "never", "not initialized"],
 )
-def test_a_node_that_is_not_quiet_loses_the_mark(
+def test_consolidatable_is_removed_after_a_pod_event(
     given: ClaimRecord, after: timedelta | None, again: timedelta | None
 ) -> None:
     changes = mark_consolidatable(given, after, NOON)
@@ -197,7 +199,7 @@ def test_a_node_that_is_not_quiet_loses_the_mark(
     assert changes.requeue_after == again
 
 
-def test_the_last_pod_counts_more_than_the_start() -> None:
+def test_consolidate_after_counts_from_the_last_pod_event() -> None:
     quiet = replace(initialized(MINUTE), last_pod_event=NOON - 9 * MINUTE)
 
     changes = mark_consolidatable(quiet, 5 * MINUTE, NOON)
@@ -214,21 +216,21 @@ def test_the_last_pod_counts_more_than_the_start() -> None:
     ],
     ids=["quiet", "quiet for long", "marked"],
 )
-def test_a_mark_waits_for_a_while_when_there_is_much_to_do(
+def test_consolidatable_is_set_later_while_pods_are_being_bound(
     given: ClaimRecord, expected: str | None
 ) -> None:
     changes = mark_consolidatable(given, MINUTE, NOON, is_busy=True)
 
     said = changes.claim and condition_of(changes.claim, "Consolidatable")[0]
     assert said == expected
-    assert changes.requeue_after == (None if expected else AWAITED_PERIOD)
+    assert changes.requeue_after == (None if expected else RECHECK_PERIOD)
 
 
-def test_a_node_that_pods_are_on_their_way_to_is_not_quiet() -> None:
-    changes = mark_consolidatable(initialized(9 * MINUTE), MINUTE, NOON, is_awaited=True)
+def test_a_node_with_nominated_pods_is_not_consolidatable() -> None:
+    changes = mark_consolidatable(initialized(9 * MINUTE), MINUTE, NOON, is_nominated=True)
 
     assert condition_of(changes.claim, "Consolidatable")[0] == "absent"
-    assert changes.requeue_after == AWAITED_PERIOD
+    assert changes.requeue_after == RECHECK_PERIOD
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,7 @@ def test_a_node_that_pods_are_on_their_way_to_is_not_quiet() -> None:
     ],
     ids=["bound", "ended", "leaves", "first seen"],
 )
-def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> None:
+def test_a_pod_that_is_bound_or_ends_is_a_pod_event(before: Pod | None, after: Pod) -> None:
     changes = note_pod_event(claim(), PodEvent(before, after, NOON))
 
     assert changes == Changes(replace(claim(), last_pod_event=NOON))
@@ -257,7 +259,7 @@ def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> 
     ],
     ids=["pending", "running", "leaving", "daemon"],
 )
-def test_nothing_else_is_noted(before: Pod, after: Pod) -> None:
+def test_other_changes_are_no_pod_events(before: Pod, after: Pod) -> None:
     assert note_pod_event(claim(), PodEvent(before, after, NOON)) == Changes()
 
 
@@ -270,7 +272,7 @@ def test_a_claim_is_written_every_ten_seconds_at_most(seconds: int, *, is_noted:
     assert (changes.claim is not None) is is_noted
 
 
-def test_a_restart_takes_no_old_pod_for_a_new_one() -> None:
+def test_a_restart_counts_no_old_pod_as_a_pod_event() -> None:
     known = replace(claim(), last_pod_event=NOON - MINUTE)
     old, new = pod("old", on="node-1", age=2 * MINUTE), pod("new", on="node-1", age=0 * MINUTE)
 
@@ -281,7 +283,7 @@ def test_a_restart_takes_no_old_pod_for_a_new_one() -> None:
 @pytest.mark.parametrize(
     ("seconds", "last", "is_patient"), [(14, None, True), (15, None, False), (1, NOON, False)]
 )
-def test_the_first_pods_of_a_node_are_noted_when_there_is_time(
+def test_the_first_pod_event_of_a_claim_may_be_written_later(
     seconds: int, last: datetime | None, *, is_patient: bool
 ) -> None:
     can = can_wait(replace(claim(), last_pod_event=last), NOON, NOON + timedelta(seconds=seconds))

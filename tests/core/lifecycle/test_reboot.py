@@ -59,7 +59,7 @@ def said(changes: Changes, type_: str) -> tuple[str, str]:
     return condition.status, condition.reason
 
 
-def test_only_claims_that_stay_and_are_asked_to_reboot() -> None:
+def test_only_claims_with_the_condition_that_are_not_deleting_reboot() -> None:
     going = asked()
 
     assert is_rebooting(going)
@@ -67,13 +67,13 @@ def test_only_claims_that_stay_and_are_asked_to_reboot() -> None:
     assert not is_rebooting(replace(going, meta=replace(going.meta, deleted=NOON)))
 
 
-def test_pods_matter_until_the_boot_that_is_to_end_is_written_down() -> None:
+def test_the_drain_lasts_until_the_boot_id_is_written() -> None:
     assert has_to_drain(asked())
     assert not has_to_drain(asked(boot="boot-1"))
     assert not has_to_drain(asked("RebootIssued"))
 
 
-def test_new_pods_are_kept_off() -> None:
+def test_a_rebooting_node_is_tainted() -> None:
     bare = replace(machine(), taints=())
 
     step = reboot(asked(), bare, (), NOON)
@@ -89,7 +89,7 @@ def test_new_pods_are_kept_off() -> None:
         ("11s", NOON + 11 * SECOND, SECOND),
     ],
 )
-def test_pods_are_asked_to_leave_but_never_forced(
+def test_pods_are_evicted_but_never_deleted(
     grace: str, deadline: datetime | None, left: timedelta
 ) -> None:
     step = reboot(asked(grace=grace), machine(), (bound("a"),), NOON + 10 * SECOND)
@@ -110,7 +110,7 @@ def test_pods_are_asked_to_leave_but_never_forced(
     ],
     ids=["forceful", "time is up", "at least five seconds", "empty"],
 )
-def test_then_it_is_written_down_which_boot_is_to_end(
+def test_after_the_drain_the_boot_id_is_written(
     grace: str, pods: tuple[Pod, ...], now: datetime
 ) -> None:
     step = reboot(asked(grace=grace), machine(), pods, now)
@@ -121,13 +121,13 @@ def test_then_it_is_written_down_which_boot_is_to_end(
     assert step.changes.claim.meta.annotations[BOOT] == "boot-1"
 
 
-def test_an_empty_node_is_watched_for_a_moment() -> None:
+def test_an_empty_node_is_drained_only_after_a_moment() -> None:
     step = reboot(asked(), machine(), (), NOON + SECOND)
 
     assert step == RebootStep(Changes(requeue_after=4 * SECOND))
 
 
-def test_then_the_cloud_is_asked_always_with_the_same_words() -> None:
+def test_every_reboot_request_has_the_same_operation_id() -> None:
     step = reboot(asked(boot="boot-1"), machine(), (bound("a"),), NOON + MINUTE)
 
     assert step == RebootStep(Changes(), operation="uid-web-1-1772452800000000000-boot-1")
@@ -140,7 +140,7 @@ def test_a_machine_that_has_rebooted_already_is_not_rebooted_again() -> None:
     assert said(step.changes, "Rebooting") == ("True", "RebootIssued")
 
 
-def test_until_it_is_back_a_node_does_not_count_as_initialized() -> None:
+def test_a_rebooting_node_is_not_initialized() -> None:
     changes = issued(asked(boot="boot-1"), machine(labels={LABEL: "true"}), NOON + MINUTE)
 
     assert said(changes, "Rebooting") == ("True", "RebootIssued")
@@ -148,7 +148,7 @@ def test_until_it_is_back_a_node_does_not_count_as_initialized() -> None:
     assert changes.node == machine()
 
 
-def test_a_rebooted_node_takes_pods_again_with_an_event() -> None:
+def test_a_new_boot_removes_the_taint_and_has_an_event() -> None:
     claimed = asked("RebootIssued", boot="boot-1")
 
     step = reboot(claimed, machine("boot-2", ready=False), (), NOON + MINUTE)
@@ -159,7 +159,7 @@ def test_a_rebooted_node_takes_pods_again_with_an_event() -> None:
     assert said(step.changes, "Rebooting") == ("True", "RebootIssued")
 
 
-def test_a_node_that_is_ready_again_has_made_it() -> None:
+def test_a_node_with_a_new_boot_that_is_ready_has_rebooted() -> None:
     claimed = asked("RebootIssued", boot="boot-1")
 
     step = reboot(claimed, machine("boot-2"), (), NOON + MINUTE)
@@ -177,7 +177,7 @@ def test_a_node_that_is_ready_again_has_made_it() -> None:
     ]
 
 
-def test_a_node_that_runs_on_as_if_nothing_had_happened_is_waited_for() -> None:
+def test_a_node_with_the_old_boot_is_awaited() -> None:
     claimed = asked("RebootIssued", boot="boot-1")
 
     step = reboot(claimed, machine("boot-1"), (), NOON + 20 * MINUTE)
@@ -225,7 +225,7 @@ def test_a_node_that_runs_on_as_if_nothing_had_happened_is_waited_for() -> None:
         "it was never there",
     ],
 )
-def test_a_node_that_does_not_come_back_in_time_is_given_up(
+def test_a_node_that_does_not_recover_in_time_is_replaced(
     claimed: ClaimRecord,
     there: NodeRecord | None,
     now: datetime,
@@ -239,7 +239,7 @@ def test_a_node_that_does_not_come_back_in_time_is_given_up(
     assert [each.event for each in changes.remarks] == ["reboot failed, replacing node"]
 
 
-def test_the_pods_of_a_node_that_is_given_up_have_their_time() -> None:
+def test_the_pods_of_a_failed_reboot_keep_their_grace_period() -> None:
     changes = fail(asked(grace="5m0s"), machine(), REJECTED, NOON, "it is broken")
 
     assert changes.claim is not None
@@ -263,7 +263,7 @@ def test_an_invalid_reboot_request_is_refused_and_the_node_kept(grace: str) -> N
 
 
 @pytest.mark.parametrize("reason", ["RebootRequested", "RebootIssued"])
-def test_a_node_that_is_missing_is_waited_for(reason: str) -> None:
+def test_a_missing_node_is_awaited(reason: str) -> None:
     step = reboot(asked(reason), None, (), NOON + MINUTE)
 
     assert step.changes.requeue_after == 15 * SECOND

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes, Count, Remark, joined, listed
 from karpy.core.lifecycle.registration import (
-    HEARING_TIME,
+    TAINT_REMOVAL_LAG,
     ClaimInputs,
     GatePolicy,
     advance,
@@ -22,7 +22,7 @@ from karpy.model.conditions import Conditions
 from karpy.model.constraints import Taint
 from karpy.model.records import NodeRecord, Owner
 from tests.builders.pods import NOON
-from tests.core.lifecycle.scenes import DISRUPTED, UNREGISTERED, claim, condition_of, node, told
+from tests.core.lifecycle.scenes import DISRUPTED, UNREGISTERED, claim, condition_of, node, texts_of
 
 GPU = Taint("gpu", "NoSchedule", "true")
 SHORT_GATE = short_gate(NOON)
@@ -53,7 +53,7 @@ def test_a_claim_without_a_machine_has_no_node() -> None:
     assert condition_of(changes.claim, "Registered")[1] == "NodeNotFound"
 
 
-def test_two_nodes_of_one_machine_are_none() -> None:
+def test_two_nodes_of_one_machine_do_not_register() -> None:
     changes = register(claim(), (node(), node(name="node-2")), NOON)
 
     expected = ("False", "MultipleNodesFound", "Invariant violated, matched multiple nodes")
@@ -61,7 +61,7 @@ def test_two_nodes_of_one_machine_are_none() -> None:
     assert condition_of(changes.claim, "Ready")[:2] == ("False", "UnhealthyDependents")
 
 
-def test_a_node_becomes_the_claims() -> None:
+def test_a_registered_node_is_synced_with_its_claim() -> None:
     bare = node(taints=(UNREGISTERED, GPU), labels={"team": "kubelet"}, finalizers=())
     made = claim(
         labels={"team": "shop"},
@@ -86,7 +86,7 @@ def test_a_node_becomes_the_claims() -> None:
     }
 
 
-def test_a_registered_claim_knows_its_node_and_is_counted() -> None:
+def test_a_registered_claim_names_its_node_and_is_counted() -> None:
     changes = register(claim(), (node(taints=(UNREGISTERED,)),), NOON)
 
     assert changes.claim is not None
@@ -103,7 +103,7 @@ def test_a_registered_claim_knows_its_node_and_is_counted() -> None:
     assert changes.has_registered is True
 
 
-def test_a_node_may_refuse_the_taints_of_its_claim() -> None:
+def test_a_label_keeps_the_taints_of_the_claim_off_a_node() -> None:
     refusing = node(labels={"karpenter.sh/do-not-sync-taints": "true"}, taints=(UNREGISTERED,))
 
     changes = register(claim(taints=(GPU,), startup_taints=(STARTUP,)), (refusing,), NOON)
@@ -112,11 +112,11 @@ def test_a_node_may_refuse_the_taints_of_its_claim() -> None:
     assert changes.node.taints == (SHORT_GATE,)
 
 
-def test_a_node_without_the_unregistered_taint_registers_and_is_reported() -> None:
+def test_a_node_without_the_unregistered_taint_registers_with_a_warning() -> None:
     changes = register(claim(), (node(),), NOON)
 
     assert condition_of(changes.claim, "Registered")[0] == "True"
-    assert told(changes.notices) == [
+    assert texts_of(changes.notices) == [
         (
             "NodeClaim",
             "UnregisteredTaintMissing",
@@ -126,13 +126,13 @@ def test_a_node_without_the_unregistered_taint_registers_and_is_reported() -> No
     assert [each.is_error for each in changes.remarks] == [True, False]
 
 
-def test_a_node_that_was_registered_before_needs_no_taint() -> None:
+def test_a_node_that_was_registered_before_needs_no_unregistered_taint() -> None:
     changes = register(claim(), (node(labels={"karpenter.sh/registered": "true"}),), NOON)
 
     assert changes.notices == ()
 
 
-def test_a_provider_may_hold_up_registration() -> None:
+def test_a_registration_hook_delays_registration() -> None:
     made = claim(labels={"team": "shop"})
 
     changes = register(made, (node(taints=(UNREGISTERED,)),), NOON, ["tags", "disks"])
@@ -146,7 +146,7 @@ def test_a_provider_may_hold_up_registration() -> None:
     assert changes.has_registered is None
 
 
-def test_what_is_decided_only_follows_the_generation() -> None:
+def test_a_decided_condition_only_follows_the_generation() -> None:
     done = claim(said={"Registered": timedelta(minutes=1)})
     newer = replace(done, meta=replace(done.meta, generation=2))
 
@@ -166,7 +166,7 @@ def test_what_is_decided_only_follows_the_generation() -> None:
         replace(node(), meta=replace(node().meta, owners=(CLAIM_OWNER,))),
     ],
 )
-def test_what_a_node_has_already_is_not_added_again(present: NodeRecord) -> None:
+def test_existing_metadata_is_not_added_again(present: NodeRecord) -> None:
     made = claim(taints=(GPU,))
 
     once = synced(present, made)
@@ -175,7 +175,7 @@ def test_what_a_node_has_already_is_not_added_again(present: NodeRecord) -> None
     assert synced(once, made) == once
 
 
-def test_a_node_that_is_going_takes_no_finalizer() -> None:
+def test_a_deleting_node_gets_no_finalizer() -> None:
     going = node(deleted=timedelta(), finalizers=("other",))
 
     assert synced(going, claim()).meta.finalizers == ("other",)
@@ -185,7 +185,7 @@ def gated(*taints: Taint, is_ready: bool = True) -> NodeRecord:
     return node(taints=(*taints, LONG_AGO), is_ready=is_ready)
 
 
-def test_what_ends_pods_gives_way_to_what_keeps_them_away() -> None:
+def test_the_noexecute_taint_is_replaced_by_a_gate() -> None:
     made = with_gate(node(taints=(UNREGISTERED, GPU)), NOON)
     held = with_gate(node(taints=(UNREGISTERED, GPU, NOT_READY)), NOON, is_held=True)
 
@@ -194,7 +194,7 @@ def test_what_ends_pods_gives_way_to_what_keeps_them_away() -> None:
     assert {each.effect for each in (SHORT_GATE, gate(NOON))} == {"NoSchedule"}
 
 
-def test_kube_controller_manager_takes_the_short_gate_for_its_own_taint() -> None:
+def test_kube_controller_manager_would_remove_the_short_gate() -> None:
     """It removes `node.kubernetes.io/not-ready:NoSchedule`, with any value, from ready nodes."""
     assert (SHORT_GATE.key, SHORT_GATE.effect) == (NOT_READY.key, NOT_READY.effect)
     assert SHORT_GATE != NOT_READY
@@ -204,7 +204,7 @@ def test_a_node_that_is_not_ready_needs_no_short_gate() -> None:
     assert with_gate(node(taints=(UNREGISTERED, NOT_READY)), NOON).taints == (NOT_READY,)
 
 
-def test_a_new_node_is_not_counted_among_those_being_disrupted() -> None:
+def test_the_short_gate_is_not_the_disrupted_taint() -> None:
     """Tools count nodes by the key and effect of that taint."""
     changes = advance(claim(), ClaimInputs((node(taints=(UNREGISTERED,)),)), NOON)
 
@@ -212,7 +212,7 @@ def test_a_new_node_is_not_counted_among_those_being_disrupted() -> None:
     assert DISRUPTED.key not in {each.key for each in changes.node.taints}
 
 
-def test_karpenter_takes_the_gate_for_a_mark_that_was_left_behind() -> None:
+def test_karpenter_would_remove_the_gate_as_a_leftover_taint() -> None:
     """It takes `karpenter.sh/disrupted:NoSchedule`, with any value, off nodes that stay."""
     assert (gate(NOON).key, gate(NOON).effect) == (DISRUPTED.key, DISRUPTED.effect)
 
@@ -226,20 +226,20 @@ def test_a_node_without_the_unregistered_taint_gets_no_gate() -> None:
 
 
 @pytest.mark.parametrize("stamped", [gate, short_gate])
-def test_the_gate_is_removed_once_the_noexecute_taint_is_seen_to_be_gone(
+def test_the_gate_is_removed_after_the_lag_of_kube_controller_manager(
     stamped: Callable[[datetime], Taint],
 ) -> None:
     made = node(taints=(GPU, stamped(NOON)))
 
-    early = with_gate_opened(made, GatePolicy.FREE, NOON + HEARING_TIME / 4)
-    late = with_gate_opened(made, GatePolicy.FREE, NOON + HEARING_TIME)
+    early = with_gate_opened(made, GatePolicy.FREE, NOON + TAINT_REMOVAL_LAG / 4)
+    late = with_gate_opened(made, GatePolicy.FREE, NOON + TAINT_REMOVAL_LAG)
 
-    assert early == (made, HEARING_TIME * 3 / 4)
+    assert early == (made, TAINT_REMOVAL_LAG * 3 / 4)
     assert (late[0].taints, late[1]) == ((GPU,), timedelta())
 
 
 @pytest.mark.parametrize("microseconds", [0, 499, 501, 999_999])
-def test_a_node_that_was_just_shut_is_shut(microseconds: int) -> None:
+def test_a_gate_of_this_moment_stays(microseconds: int) -> None:
     """The gate names the nearest millisecond, which may be ahead."""
     now = NOON + timedelta(microseconds=microseconds)
     made = with_gate(node(taints=(UNREGISTERED,)), now)
@@ -248,10 +248,10 @@ def test_a_node_that_was_just_shut_is_shut(microseconds: int) -> None:
 
     assert found == made
     assert left is not None
-    assert left > HEARING_TIME / 2
+    assert left > TAINT_REMOVAL_LAG / 2
 
 
-def test_a_clock_that_was_set_back_keeps_nothing_shut() -> None:
+def test_a_gate_from_the_future_is_removed() -> None:
     made = node(taints=(gate(NOON + timedelta(days=1)),))
 
     assert with_gate_opened(made, GatePolicy.FREE, NOON) == (node(), timedelta())
@@ -268,42 +268,42 @@ def test_a_clock_that_was_set_back_keeps_nothing_shut() -> None:
         ("node.kubernetes.io/not-ready", "1772452740000"),
     ],
 )
-def test_a_gate_that_was_left_behind_opens(key: str, value: str) -> None:
+def test_a_gate_that_was_left_behind_is_removed(key: str, value: str) -> None:
     left = node(taints=(GPU, Taint(key, "NoSchedule", value)))
 
     assert with_gate_opened(left, GatePolicy.FREE, NOON)[0].taints == (GPU,)
 
 
-def test_a_node_without_a_gate_is_open() -> None:
+def test_a_node_without_a_gate_is_unchanged() -> None:
     made = node(taints=(NOT_READY,))
 
     assert with_gate_opened(made, GatePolicy.HELD, NOON) == (made, timedelta())
 
 
 @pytest.mark.parametrize(
-    ("door", "taints", "left"),
+    ("gate_policy", "taints", "left"),
     [
         (GatePolicy.FREE, (GPU, NOT_READY, LONG_AGO), None),
         (GatePolicy.HELD, (GPU, NOT_READY, LONG_AGO), None),
-        (GatePolicy.CALLED, (GPU,), timedelta()),
+        (GatePolicy.NOMINATED, (GPU,), timedelta()),
     ],
 )
-def test_who_is_called_upon_does_not_wait_until_others_see_that_he_is_ready(
-    door: GatePolicy, taints: tuple[Taint, ...], left: timedelta | None
+def test_only_nominated_pods_open_a_node_before_its_not_ready_taint_is_gone(
+    gate_policy: GatePolicy, taints: tuple[Taint, ...], left: timedelta | None
 ) -> None:
-    made, wait = with_gate_opened(gated(GPU, NOT_READY), door, NOON)
+    made, wait = with_gate_opened(gated(GPU, NOT_READY), gate_policy, NOON)
 
     assert (set(made.taints), wait) == (set(taints), left)
 
 
-def test_a_node_is_held_although_it_could_open() -> None:
+def test_a_held_node_keeps_its_gate() -> None:
     assert with_gate_opened(gated(), GatePolicy.HELD, NOON) == (gated(), None)
 
 
-def test_a_node_that_is_not_ready_stays_shut_even_if_called_upon() -> None:
+def test_a_node_that_is_not_ready_keeps_its_gate_even_with_nominated_pods() -> None:
     made = gated(NOT_READY, is_ready=False)
 
-    assert with_gate_opened(made, GatePolicy.CALLED, NOON) == (made, None)
+    assert with_gate_opened(made, GatePolicy.NOMINATED, NOON) == (made, None)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_a_node_that_is_not_ready_stays_shut_even_if_called_upon() -> None:
     ],
     ids=["shut", "not seen to be ready", "not ready", "not registered", "open", "not started"],
 )
-def test_a_node_stands_ready_if_nothing_but_the_gate_is_in_the_way(
+def test_a_node_is_ready_but_gated_if_only_the_gate_keeps_pods_off(
     there: NodeRecord, *, expected: bool | None
 ) -> None:
     made = claim(startup_taints=(Taint("cilium", "NoExecute"),))
@@ -326,7 +326,7 @@ def test_a_node_stands_ready_if_nothing_but_the_gate_is_in_the_way(
     assert is_ready_but_gated(made, there) is expected
 
 
-def test_a_claim_without_a_node_waits_for_one_until_its_time_is_over() -> None:
+def test_a_claim_without_a_node_waits_until_its_timeout() -> None:
     changes = advance(claim(age=5 * MINUTE), ClaimInputs(), NOON)
 
     assert condition_of(changes.claim, "Registered")[1] == "NodeNotFound"
@@ -334,7 +334,7 @@ def test_a_claim_without_a_node_waits_for_one_until_its_time_is_over() -> None:
     assert changes.requeue_after == 10 * MINUTE
 
 
-def test_a_ready_node_registers_and_initializes_in_one_go() -> None:
+def test_a_ready_node_registers_and_initializes_in_one_reconcile() -> None:
     changes = advance(claim(), ClaimInputs((node(taints=(GATED,), labels=LABELS),)), NOON)
 
     assert condition_of(changes.claim, "Ready") == ("True", "Ready", "")
@@ -359,11 +359,11 @@ def young(age: float, *taints: Taint, is_ready: bool) -> NodeRecord:
     [
         (young(4, NOT_READY, is_ready=False), timedelta(seconds=6)),
         (young(4, NOT_READY, is_ready=True), timedelta(seconds=6)),
-        (young(4, is_ready=True), HEARING_TIME),
+        (young(4, is_ready=True), TAINT_REMOVAL_LAG),
     ],
     ids=["boots", "tainted", "gated"],
 )
-def test_a_node_that_will_be_ready_in_a_moment_registers_without_a_word(
+def test_registered_is_written_later_on_a_claim_whose_node_is_ready_soon(
     given: NodeRecord, pause: timedelta
 ) -> None:
     made = claim()
@@ -378,25 +378,27 @@ def test_a_node_that_will_be_ready_in_a_moment_registers_without_a_word(
     assert changes.requeue_after == pause
 
 
-def test_a_claim_keeps_silent_for_longer_on_a_node_that_is_held() -> None:
+def test_registered_is_written_later_still_if_the_node_is_held() -> None:
     made, late = claim(), young(12, is_ready=True)
 
-    assert advance(made, ClaimInputs((late,), door=GatePolicy.HELD), NOON).claim == made
+    assert advance(made, ClaimInputs((late,), gate_policy=GatePolicy.HELD), NOON).claim == made
     assert advance(made, ClaimInputs((late,)), NOON).claim != made
 
 
 @pytest.mark.parametrize("said", [{}, {"Registered": MINUTE}], ids=["yet", "said"])
-def test_a_registered_node_opens(said: dict[str, timedelta]) -> None:
+def test_the_gate_of_a_registered_node_is_removed_unless_it_is_held(
+    said: dict[str, timedelta],
+) -> None:
     made = node(taints=(GATED,), labels=LABELS)
 
-    held = advance(claim(said=said), ClaimInputs((made,), door=GatePolicy.HELD), NOON)
+    held = advance(claim(said=said), ClaimInputs((made,), gate_policy=GatePolicy.HELD), NOON)
     free = advance(claim(said=said), ClaimInputs((made,)), NOON)
 
     assert GATED in (held.node or made).taints
     assert (free.node or made).taints == ()
 
 
-def test_a_node_that_takes_longer_is_spoken_of() -> None:
+def test_registered_is_written_on_a_claim_whose_node_is_not_ready_in_time() -> None:
     changes = advance(claim(), ClaimInputs((young(10, is_ready=False),)), NOON)
 
     assert condition_of(changes.claim, "Registered")[0] == "True"
@@ -404,13 +406,13 @@ def test_a_node_that_takes_longer_is_spoken_of() -> None:
     assert changes.has_registered is True
 
 
-def test_that_a_new_node_is_what_was_promised_is_said_with_the_rest() -> None:
+def test_the_first_consistency_check_joins_initialized() -> None:
     changes = advance(claim(), ClaimInputs((node(taints=(GATED,), labels=LABELS),)), NOON)
 
     assert condition_of(changes.claim, "ConsistentStateFound")[0] == "True"
 
 
-def test_startup_taints_hold_up_a_node_that_gets_them_now() -> None:
+def test_startup_taints_added_by_registration_delay_initialization() -> None:
     made = claim(startup_taints=(Taint("cilium", "NoExecute"),))
 
     changes = advance(made, ClaimInputs((node(taints=(UNREGISTERED,)),)), NOON)
@@ -419,7 +421,7 @@ def test_startup_taints_hold_up_a_node_that_gets_them_now() -> None:
     assert condition_of(changes.claim, "Initialized")[1] == "StartupTaintsExist"
 
 
-def test_a_claim_that_is_too_late_says_why_and_goes() -> None:
+def test_a_claim_that_times_out_is_deleted_with_the_reason() -> None:
     changes = advance(claim(age=15 * MINUTE), ClaimInputs(), NOON)
 
     assert changes.deletes_claim
@@ -427,7 +429,7 @@ def test_a_claim_that_is_too_late_says_why_and_goes() -> None:
     assert condition_of(changes.claim, "Registered")[1] == "NodeNotFound"
 
 
-def test_a_claim_of_which_nothing_was_said_begins_with_its_creation() -> None:
+def test_a_claim_without_conditions_gets_those_of_its_creation() -> None:
     bare = claim(provider_id="", age=MINUTE)
     bare = replace(bare, conditions=Conditions((), bare.conditions.dependents))
 
@@ -437,13 +439,13 @@ def test_a_claim_of_which_nothing_was_said_begins_with_its_creation() -> None:
     assert changes.requeue_after == 4 * MINUTE
 
 
-def test_a_claim_that_is_done_writes_nothing() -> None:
+def test_an_initialized_claim_has_no_changes() -> None:
     said = {"Registered": MINUTE, "Initialized": MINUTE}
 
     assert advance(claim(said=said), ClaimInputs((node(),)), NOON) == Changes(claim(said=said))
 
 
-def test_looks_at_the_same_objects_are_put_together() -> None:
+def test_the_changes_of_two_steps_are_joined() -> None:
     first = Changes(claim(), counts=(Count("a"),), requeue_after=2 * MINUTE, has_registered=True)
     then = Changes(node=node(), remarks=(Remark("b"),), requeue_after=MINUTE, deletes_claim=True)
 

@@ -29,7 +29,7 @@ def since(minutes: int, type_: str = "KWOKUnhealthy", reason: str = "") -> Condi
     return Condition(type_, "True", NOON - minutes * MINUTE, reason)
 
 
-def test_the_claim_of_a_broken_node_goes_at_once() -> None:
+def test_the_claim_of_an_unhealthy_node_is_deleted_at_once() -> None:
     broken, made = sick(since(30)), replace(claim(grace_period=MINUTE), image_id="image-1")
 
     changes = repair(made, broken, POLICIES, [broken], NOON, pods=2).changes
@@ -73,7 +73,9 @@ def test_the_claim_of_a_broken_node_goes_at_once() -> None:
     ],
     ids=["one fault", "the sooner of two"],
 )
-def test_a_fault_is_put_up_with_for_a_while(broken: NodeRecord, remaining: timedelta) -> None:
+def test_an_unhealthy_condition_is_tolerated_for_a_while(
+    broken: NodeRecord, remaining: timedelta
+) -> None:
     assert repair(claim(), broken, POLICIES, [broken], NOON) == Repair(
         Changes(requeue_after=remaining)
     )
@@ -89,7 +91,7 @@ def test_a_fault_is_put_up_with_for_a_while(broken: NodeRecord, remaining: timed
     ],
     ids=["no fault", "another reason", "a reboot would do", "another status"],
 )
-def test_what_no_policy_replaces_is_left_alone(well: NodeRecord) -> None:
+def test_a_condition_without_a_replace_policy_is_ignored(well: NodeRecord) -> None:
     assert repair(claim(), well, POLICIES, [well], NOON) == Repair()
 
 
@@ -97,7 +99,7 @@ def test_what_no_policy_replaces_is_left_alone(well: NodeRecord) -> None:
     ("nodes", "unhealthy", "expected"),
     [(10, 2, True), (10, 3, False), (3, 1, True), (3, 2, False), (1, 1, True)],
 )
-def test_a_fifth_of_the_nodes_rounded_up_may_be_broken(
+def test_a_fifth_of_the_nodes_rounded_up_may_be_unhealthy(
     nodes: int, unhealthy: int, *, expected: bool
 ) -> None:
     peers = [sick(since(0))] * unhealthy + [node()] * (nodes - unhealthy)
@@ -105,7 +107,7 @@ def test_a_fifth_of_the_nodes_rounded_up_may_be_broken(
     assert are_mostly_healthy(peers, POLICIES) is expected
 
 
-def test_too_many_broken_nodes_are_reported_and_left_alone() -> None:
+def test_too_many_unhealthy_nodes_are_not_repaired_and_have_events() -> None:
     broken = sick(since(30))
 
     repaired = repair(claim(), broken, POLICIES, [broken, broken], NOON)
@@ -124,7 +126,7 @@ def test_too_many_broken_nodes_are_reported_and_left_alone() -> None:
     }
 
 
-def test_a_claim_that_stands_alone_is_held_against_the_cluster() -> None:
+def test_a_claim_without_a_pool_is_compared_with_all_nodes() -> None:
     broken = sick(since(30))
 
     changes = repair(claim(pool=""), broken, POLICIES, [broken, broken], NOON).changes
@@ -135,7 +137,7 @@ def test_a_claim_that_stands_alone_is_held_against_the_cluster() -> None:
     ]
 
 
-def test_a_claim_that_goes_is_hurried_and_not_counted() -> None:
+def test_a_deleting_claim_gets_a_deadline_and_is_not_counted() -> None:
     broken, going = sick(since(30)), claim(deleted=MINUTE, annotations={TIME: "unreadable"})
 
     repaired = repair(going, broken, POLICIES, [broken], NOON)
@@ -146,7 +148,7 @@ def test_a_claim_that_goes_is_hurried_and_not_counted() -> None:
     )
 
 
-def test_an_end_that_has_passed_stays() -> None:
+def test_an_earlier_deadline_stays() -> None:
     broken, going = sick(since(30)), claim(annotations={TIME: "2026-03-02T11:59:59Z"})
 
     assert repair(going, broken, POLICIES, [broken], NOON).changes.claim == going
@@ -160,5 +162,5 @@ def test_an_end_that_has_passed_stays() -> None:
         ("Ready", "ready"),
     ],
 )
-def test_metrics_have_snakes_for_camels(name: str, expected: str) -> None:
+def test_condition_types_are_snake_case_in_metrics(name: str, expected: str) -> None:
     assert snake_case(name) == expected

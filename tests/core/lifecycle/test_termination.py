@@ -7,12 +7,12 @@ from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.lifecycle.drain import DrainingNode
 from karpy.core.lifecycle.termination import (
     ClaimTermination,
-    claim_machine_answered,
+    after_claim_machine_deletion,
+    after_machine_deletion,
     claim_of,
     is_terminating,
-    machine_answered,
     may_lack_machine,
-    node_gone,
+    release_node,
     tainted,
     terminate_claim,
     terminate_node,
@@ -23,7 +23,7 @@ from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice, Subject
 from karpy.model.records import ClaimRecord, NodeRecord
 from tests.builders.pods import NOON
-from tests.core.lifecycle.scenes import DISRUPTED, bound, claim, condition_of, node, told
+from tests.core.lifecycle.scenes import DISRUPTED, bound, claim, condition_of, node, texts_of
 
 MINUTE = timedelta(minutes=1)
 TIME = "karpenter.sh/nodeclaim-termination-timestamp"
@@ -48,17 +48,19 @@ RELEASED = Changes(
         (node(deleted=MINUTE, finalizers=("other",)), False),
     ],
 )
-def test_a_node_that_goes_and_is_held_is_ours_to_end(given: NodeRecord, *, expected: bool) -> None:
+def test_a_deleting_node_with_the_finalizer_is_terminating(
+    given: NodeRecord, *, expected: bool
+) -> None:
     assert is_terminating(given) is expected
 
 
-def test_the_claim_of_a_node_is_the_only_one() -> None:
+def test_several_claims_of_a_node_are_none() -> None:
     assert claim_of([claim()]) == claim()
     assert claim_of([]) is None
     assert claim_of([claim(), claim()]) is None
 
 
-def test_the_cloud_is_asked_about_nodes_that_are_not_ready() -> None:
+def test_a_node_that_is_not_ready_may_lack_its_machine() -> None:
     assert may_lack_machine(node(is_ready=False))
     assert not may_lack_machine(node())
 
@@ -68,11 +70,11 @@ def test_the_cloud_is_asked_about_nodes_that_are_not_ready() -> None:
     [(), (Taint("karpenter.sh/disrupted", "NoExecute"),), (DISRUPTED,)],
     ids=["none", "another effect", "there already"],
 )
-def test_a_going_node_is_marked(taints: tuple[Taint, ...]) -> None:
+def test_a_terminating_node_is_tainted_once(taints: tuple[Taint, ...]) -> None:
     assert tainted(node(taints=taints)) == node(taints=(DISRUPTED,), labels=BALANCERS)
 
 
-def test_a_node_that_was_deleted_takes_its_claim_along() -> None:
+def test_a_terminating_node_has_its_claim_deleted() -> None:
     departure = terminate_node(
         DrainingNode(node(deleted=MINUTE), claim(), (bound("web"),)), (), NOON
     )
@@ -94,7 +96,7 @@ def test_a_node_that_was_deleted_takes_its_claim_along() -> None:
     assert not departure.ends_machine
 
 
-def test_a_node_is_marked_once() -> None:
+def test_a_tainted_node_is_not_tainted_again() -> None:
     known = node(deleted=MINUTE, taints=(DISRUPTED,), labels=BALANCERS)
 
     changes = terminate_node(DrainingNode(known, claim(deleted=MINUTE)), (), NOON).changes
@@ -102,13 +104,13 @@ def test_a_node_is_marked_once() -> None:
     assert (changes.node, changes.remarks, changes.deletes_claim) == (known, (), False)
 
 
-def test_the_end_of_a_claim_is_the_end_of_its_pods() -> None:
+def test_the_deadline_of_a_claim_is_that_of_its_pods() -> None:
     moment = "2026-03-02T12:00:10Z"
     going = claim(deleted=MINUTE, annotations={TIME: moment})
 
     departure = terminate_node(DrainingNode(node(deleted=MINUTE), going, (bound("web"),)), (), NOON)
 
-    assert told(departure.changes.notices)[0] == (
+    assert texts_of(departure.changes.notices)[0] == (
         "Node",
         "TerminationGracePeriodExpiring",
         f"All pods will be deleted by {moment}",
@@ -116,7 +118,7 @@ def test_the_end_of_a_claim_is_the_end_of_its_pods() -> None:
     assert [each.deadline for each in departure.evictions] == [NOON + timedelta(seconds=10)]
 
 
-def test_an_end_that_cannot_be_read_is_none() -> None:
+def test_an_unreadable_deadline_is_none() -> None:
     assert termination_time(claim(annotations={TIME: "soon"})) is None
     assert termination_time(claim()) is None
     assert termination_time(None) is None
@@ -131,7 +133,7 @@ def test_an_empty_node_waits_for_its_volumes() -> None:
     assert not departure.ends_machine
 
 
-def test_an_empty_node_without_volumes_is_cleared() -> None:
+def test_an_empty_node_without_volumes_has_its_machine_terminated() -> None:
     drained = claim(said={"Drained": MINUTE})
 
     departure = terminate_node(DrainingNode(node(deleted=MINUTE), drained), (), NOON)
@@ -142,23 +144,23 @@ def test_an_empty_node_without_volumes_is_cleared() -> None:
     assert departure.changes.requeue_after is None
 
 
-def test_a_node_without_a_claim_is_cleared_when_empty() -> None:
+def test_an_empty_node_without_a_claim_has_its_machine_terminated() -> None:
     departure = terminate_node(DrainingNode(node(deleted=MINUTE)), (), NOON)
 
     assert departure.ends_machine
     assert departure.changes.claim is None
 
 
-def test_a_node_waits_for_the_end_of_its_machine() -> None:
-    changes = machine_answered(node(deleted=MINUTE), claim(), NOON, is_gone=False)
+def test_a_node_keeps_its_finalizer_until_its_machine_is_gone() -> None:
+    changes = after_machine_deletion(node(deleted=MINUTE), claim(), NOON, is_gone=False)
 
     expected = ("True", "InstanceTerminating", "")
     assert condition_of(changes.claim, "InstanceTerminating") == expected
     assert replace(changes, claim=None) == Changes(requeue_after=timedelta(seconds=5))
 
 
-def test_a_node_goes_when_its_machine_is_gone() -> None:
-    changes = machine_answered(node(deleted=MINUTE), claim(), NOON, is_gone=True)
+def test_a_node_loses_its_finalizer_when_its_machine_is_gone() -> None:
+    changes = after_machine_deletion(node(deleted=MINUTE), claim(), NOON, is_gone=True)
 
     pool = {"nodepool": "web"}
     assert condition_of(changes.claim, "InstanceTerminating")[0] == "True"
@@ -176,14 +178,14 @@ def test_a_node_goes_when_its_machine_is_gone() -> None:
 def test_a_node_without_a_claim_has_no_machine_to_wait_for() -> None:
     given = node(deleted=MINUTE)
 
-    assert machine_answered(given, None, NOON, is_gone=False) == node_gone(given, NOON)
+    assert after_machine_deletion(given, None, NOON, is_gone=False) == release_node(given, NOON)
 
 
 def going(**said: timedelta) -> ClaimRecord:
     return claim(deleted=MINUTE, said=said)
 
 
-def test_a_claim_takes_its_nodes_along_and_waits_for_them() -> None:
+def test_a_deleting_claim_deletes_its_nodes_and_waits_for_them() -> None:
     nodes = (node(), node(name="node-2", deleted=MINUTE))
 
     finalizing = terminate_claim(going(Registered=MINUTE), nodes, NOON)
@@ -191,7 +193,7 @@ def test_a_claim_takes_its_nodes_along_and_waits_for_them() -> None:
     assert finalizing == ClaimTermination(Changes(), nodes_to_delete=("node-1",))
 
 
-def test_a_claim_without_nodes_ends_its_machine() -> None:
+def test_a_deleting_claim_without_nodes_terminates_its_machine() -> None:
     assert terminate_claim(going(Registered=MINUTE), (), NOON) == ClaimTermination(
         Changes(), ends_machine=True
     )
@@ -203,13 +205,13 @@ def test_a_claim_whose_node_cannot_be_read_keeps_its_machine() -> None:
     assert finalizing == ClaimTermination(Changes(requeue_after=timedelta(seconds=5)))
 
 
-def test_a_claim_that_never_registered_leaves_its_node_alone() -> None:
+def test_a_claim_that_never_registered_does_not_delete_its_node() -> None:
     assert terminate_claim(going(), (node(),), NOON) == ClaimTermination(
         Changes(), ends_machine=True
     )
 
 
-def test_a_node_that_says_it_has_joined_is_drained_whatever_its_claim_says() -> None:
+def test_a_node_with_the_registered_label_is_drained_whatever_its_claim_says() -> None:
     """Pods may be on it: the claim was deleted before it could say that its node is registered."""
     joined = node(labels={"karpenter.sh/registered": "true"})
 
@@ -218,7 +220,7 @@ def test_a_node_that_says_it_has_joined_is_drained_whatever_its_claim_says() -> 
     )
 
 
-def test_a_claim_that_was_never_launched_goes_at_once() -> None:
+def test_a_claim_that_was_never_launched_loses_its_finalizer_at_once() -> None:
     bare = claim(deleted=MINUTE, provider_id="")
 
     finalizing = terminate_claim(bare, (), NOON)
@@ -227,7 +229,7 @@ def test_a_claim_that_was_never_launched_goes_at_once() -> None:
     assert finalizing == ClaimTermination(replace(RELEASED, claim=released))
 
 
-def test_a_grace_period_sets_the_end_of_all_pods() -> None:
+def test_a_grace_period_sets_the_deadline_of_all_pods() -> None:
     with_termination_deadline = claim(deleted=MINUTE, grace_period=5 * MINUTE)
 
     changes = terminate_claim(with_termination_deadline, (), NOON).changes
@@ -248,7 +250,7 @@ def test_a_grace_period_sets_the_end_of_all_pods() -> None:
     )
 
 
-def test_an_end_that_is_written_stays() -> None:
+def test_a_deadline_that_is_written_stays() -> None:
     known = claim(deleted=MINUTE, grace_period=5 * MINUTE, annotations={TIME: "x"})
 
     assert terminate_claim(known, (), NOON).changes == Changes()
@@ -259,22 +261,22 @@ def test_an_end_that_is_written_stays() -> None:
     [claim(), claim(deleted=MINUTE, finalizers=())],
     ids=["stays", "let go"],
 )
-def test_a_claim_that_stays_or_is_let_go_is_left_alone(done: ClaimRecord) -> None:
+def test_a_claim_not_deleting_or_without_finalizer_is_left_alone(done: ClaimRecord) -> None:
     assert terminate_claim(done, (), NOON) == ClaimTermination(Changes())
 
 
-def test_a_claim_waits_for_the_end_of_its_machine() -> None:
-    changes = claim_machine_answered(going(), NOON, is_gone=False)
+def test_a_claim_keeps_its_finalizer_until_its_machine_is_gone() -> None:
+    changes = after_claim_machine_deletion(going(), NOON, is_gone=False)
 
     expected = ("True", "InstanceTerminating", "")
     assert condition_of(changes.claim, "InstanceTerminating") == expected
     assert replace(changes, claim=None) == Changes(requeue_after=timedelta(seconds=5))
 
 
-def test_a_claim_goes_when_its_machine_is_gone() -> None:
+def test_a_claim_loses_its_finalizer_when_its_machine_is_gone() -> None:
     asked = going(InstanceTerminating=timedelta(seconds=30))
 
-    changes = claim_machine_answered(asked, NOON, is_gone=True)
+    changes = after_claim_machine_deletion(asked, NOON, is_gone=True)
 
     took = Count("nodeclaims_instance_termination_duration_seconds", {"nodepool": "web"}, 30.0)
     assert changes.claim is not None

@@ -65,7 +65,7 @@ STARTED = replace(
 
 
 def valued(counts: tuple[Count, ...], metric: str) -> dict[str, float]:
-    """Return the values of a metric by the labels that tell its series apart."""
+    """Return the values of a metric by the labels of its series."""
     return {
         " ".join(value for value in each.labels.values() if value != "provisioner"): each.value
         for each in counts
@@ -132,7 +132,7 @@ def zone_of(cluster: Snapshot, **fields: Unpack[PodFields]) -> str:
 
 
 def crowded(*zones: str) -> Snapshot:
-    """Return a cluster of three zones with a web pod in each zone named, as often as it is."""
+    """Return a cluster of three zones with one web pod for each zone given."""
     nodes = [node(f"n-{zone}", zone=zone) for zone in (ZONE_A, ZONE_B, ZONE_C)]
     there = [pod(f"web-{i}", on=f"n-{zone}", labels=WEB) for i, zone in enumerate(zones)]
     return snapshot(pods=there, nodes=nodes)
@@ -153,7 +153,9 @@ def crowded(*zones: str) -> Snapshot:
         ({"anti_affinity": [NEAR]}, FLEXIBLE),
     ],
 )
-def test_an_empty_cluster_leaves_what_a_pod_asks_for(fields: PodFields, expected: str) -> None:
+def test_in_an_empty_cluster_a_pods_own_requirements_confine_it(
+    fields: PodFields, expected: str
+) -> None:
     assert zone_of(crowded(), **fields) == expected
 
 
@@ -174,7 +176,9 @@ def test_an_empty_cluster_leaves_what_a_pod_asks_for(fields: PodFields, expected
         ((ZONE_A, ZONE_B), {"prefers_away": [(1, NEAR)]}, ZONE_C),
     ],
 )
-def test_other_pods_leave_less(zones: tuple[str, ...], fields: PodFields, expected: str) -> None:
+def test_spread_and_affinity_confine_pods_to_zones(
+    zones: tuple[str, ...], fields: PodFields, expected: str
+) -> None:
     assert zone_of(crowded(*zones), **fields) == expected
 
 
@@ -221,7 +225,7 @@ def test_a_volume_that_does_not_say_where_it_is_can_be_anywhere() -> None:
         (pod("web", on="n"), PLACED, Waits(CREATED, None, FOUND)),
     ],
 )
-def test_a_pod_that_starts_waits_for_what_it_has_not_got(
+def test_a_starting_pod_waits_for_its_missing_steps(
     waiting: Pod, timing: PodTiming, expected: Waits
 ) -> None:
     assert find_waits(waiting, timing, is_starting=True) == expected
@@ -232,7 +236,7 @@ def test_a_pod_that_has_started_waits_for_nothing(timing: PodTiming) -> None:
     assert find_waits(STARTED, timing, is_starting=False) == NO_WAITS
 
 
-def test_it_is_measured_how_long_a_pod_takes() -> None:
+def test_waiting_times_of_a_pod_are_measured() -> None:
     dynamic = {"dynamic_resources": "false"}
 
     counts = (
@@ -250,7 +254,7 @@ def test_it_is_measured_how_long_a_pod_takes() -> None:
     )
 
 
-def test_what_we_had_no_part_in_is_measured_without_us() -> None:
+def test_a_pod_without_a_decision_has_no_provisioning_times() -> None:
     counts = (*bound_counts(STARTED, UNKNOWN), *startup_counts(STARTED, UNKNOWN))
 
     assert [each.metric for each in counts] == [
@@ -259,12 +263,12 @@ def test_what_we_had_no_part_in_is_measured_without_us() -> None:
     ]
 
 
-def test_nothing_is_measured_that_has_not_happened() -> None:
+def test_an_unfinished_step_is_not_measured() -> None:
     assert (bound_counts(pod("a"), PLACED), startup_counts(pod("a"), PLACED)) == ((), ())
 
 
-def test_no_time_is_less_than_none() -> None:
-    """Kubernetes drops fractions of a second, and we do not."""
+def test_no_duration_is_negative() -> None:
+    """Kubernetes timestamps have whole seconds, those of Karpy do not."""
     late = PodTiming(ACKED, FOUND, NOON)
 
     counts = (*bound_counts(STARTED, late), *startup_counts(STARTED, late))

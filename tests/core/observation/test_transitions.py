@@ -25,7 +25,7 @@ def observed(status: str, *, message: str = "") -> ObservedObject:
     return ObservedObject(META, (Condition("Launched", status, changed, "Why", message),))
 
 
-def test_a_condition_that_changes_is_counted_and_causes_an_event() -> None:
+def test_a_condition_that_changes_is_counted_and_has_an_event() -> None:
     told = compare(CLAIMS, observed(UNKNOWN), observed(FALSE, message="sold out"), NOON)
 
     entered = {"type": "Launched", "status": FALSE, "reason": "Why"}
@@ -62,7 +62,7 @@ def test_another_reason_is_no_transition() -> None:
     assert compare(CLAIMS, before, after, NOON) == Transitions()
 
 
-def test_an_object_that_is_gone_says_how_long_it_took_and_what_held_it() -> None:
+def test_a_deleted_object_has_its_duration_and_finalizers_reported() -> None:
     going = ObservedObject(replace(META, deleted=EARLIER))
 
     told = compare(NODES, going, None, NOON)
@@ -71,7 +71,7 @@ def test_an_object_that_is_gone_says_how_long_it_took_and_what_held_it() -> None
     assert [each.note for each in told.notices] == ["Finalized karpenter.sh/termination"]
 
 
-def test_a_removed_finalizer_causes_an_event() -> None:
+def test_a_removed_finalizer_has_an_event() -> None:
     free = ObservedObject(replace(META, finalizers=()))
 
     told = compare(CLAIMS, ObservedObject(META), free, NOON)

@@ -107,9 +107,9 @@ def observed(record: _Record | ObservedObject) -> ObservedObject:
 def status_gauges(kind: ObservedKind, records: Iterable[_Record | ObservedObject]) -> GaugeValues:
     """Return the gauges of every condition of every object, and of deleting objects."""
     told: _Gauges = {}
-    shared = _Names("operator_", tuple(kind.shared().values()))
+    shared = _Names("operator_", tuple(kind.shared_labels().values()))
     for record in records:
-        own = _Names(kind.prefix, tuple(kind.more(record.meta).values()))
+        own = _Names(kind.prefix, tuple(kind.object_labels(record.meta).values()))
         each = observed(record)
         _add(told, own, each)
         if kind.has_shared_metrics:

@@ -148,8 +148,8 @@ def status_text(node: NodeView, now: datetime) -> Line:
     if node.is_empty and node.state in {NodeState.READY, NodeState.CORDONED}:
         since = "" if node.empty_since is None else f" {age_text(node.empty_since, now)}"
         parts.append(Span(f"empty{since}", Style.CARE))
-    if node.coming:
-        parts.append(Span(f"{count_of(node.coming, 'pod')} coming"))
+    if node.nominated_pods:
+        parts.append(Span(f"{count_of(node.nominated_pods, 'pod')} coming"))
     if node.blocker is not None:
         parts.append(Span(f"kept by {kept_by(node.blocker)}", Style.QUIET))
     spans = [parts[0]]

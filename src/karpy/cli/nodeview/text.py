@@ -94,7 +94,7 @@ def _node(node: NodeView, labels: Sequence[str]) -> dict[str, Any]:
         "requests": amounts_to_dict(node.requests),
         "pods": list(node.pods),
         "daemons": node.daemons,
-        "podsComing": node.coming,
+        "podsComing": node.nominated_pods,
         "created": None if node.created is None else write_moment(node.created),
         "state": node.state.name,
         "stateSince": None if node.since is None else write_moment(node.since),

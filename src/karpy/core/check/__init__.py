@@ -1,5 +1,5 @@
 """
 LAW: an independent judge of plans, simple and slow.
 
-Shares nothing with the solver but the model. Every solver test and bench run passes through it.
+It shares only the model with the solver. It checks the plan of every solver test and benchmark.
 """

@@ -1,4 +1,4 @@
-"""Every way in which a plan can be wrong: a stable name, and the sentence people read."""
+"""The rules that a plan can break: a stable name, and a sentence about the breach."""
 
 from enum import Enum
 
@@ -6,50 +6,52 @@ from msgspec import Struct
 
 
 class Rule(Enum):
-    """What a plan must not do."""
+    """A rule that a plan can break; the value describes the breach."""
 
     UNKNOWN_POD = "it names a pod that does not exist"
     NOT_WAITING = "it decides on a pod that does not wait for a node"
     DECIDED_TWICE = "it places or refuses a pod more than once"
     PLACED_AND_REFUSED = "it both places and refuses a pod"
-    FORGOTTEN = "it says nothing about a pod that waits for a node"
+    FORGOTTEN = "it neither places nor refuses a pod that waits for a node"
 
-    UNKNOWN_NODE = "it counts on a node that does not exist or is going away"
-    UNKNOWN_POOL = "it launches from a NodePool that may not make nodes"
+    UNKNOWN_NODE = "it nominates pods to a node that does not exist or is being deleted"
+    UNKNOWN_POOL = "it launches from a NodePool that is missing, not ready, static or deleting"
     SHARED_NAME = "two of its launches have the same name"
     EMPTY_LAUNCH = "it launches a node without pods"
 
     NO_OPTION = "a launch has no instance type to choose from"
-    TOO_MANY_OPTIONS = "a launch has more options than a cloud takes"
+    TOO_MANY_OPTIONS = "a launch has more options than a cloud accepts"
     OPTION_ORDER = "the options of a launch are not in order of price, then name"
-    OPTION_TYPE = "an option is no type of its NodePool, is excluded by requirements, or sold out"
-    OPTION_PRICE = "an option is not the cheapest offering of its type that can be had"
+    OPTION_TYPE = (
+        "an option is no type of its NodePool, is excluded by requirements, or is sold out"
+    )
+    OPTION_PRICE = "an option is not the cheapest launchable offering of its type"
     OUTSIDE_POOL = "the requirements of a launch go beyond those of its NodePool"
-    MIN_VALUES = "the options of a launch lack the variety that minValues asks for"
-    STATED_RESOURCES = "a launch asks for less than its pods do"
+    MIN_VALUES = "the options of a launch have fewer values than minValues requires"
+    STATED_RESOURCES = "a launch states fewer resources than its pods request"
 
-    RESOURCES = "the pods and daemons of a node do not fit what it may turn out to be"
+    RESOURCES = "the pods and daemons of a node do not fit every machine it may become"
     TAINT = "a pod does not tolerate a taint of its node"
-    NODE_AFFINITY = "the labels of a node may not be what a pod selects"
-    HOST_PORT = "two pods of a node want the same host port"
-    DEVICES = "a pod that asks for devices is placed although devices are ignored"
+    NODE_AFFINITY = "the labels of a node may not match the node affinity of a pod"
+    HOST_PORT = "two pods of a node use the same host port"
+    DEVICES = "a pod with ResourceClaims is placed although ResourceClaims are ignored"
 
     VOLUME_READY = "a pod is placed although one of its volumes cannot be used yet"
-    VOLUME_TOPOLOGY = "a volume may be out of reach of the node"
+    VOLUME_TOPOLOGY = "a volume may not be attachable in the topology of the node"
     VOLUME_LIMIT = "a node gets more volumes than it can attach"
 
-    SPREAD = "in no order of arrival does a topology spread constraint hold"
-    AFFINITY = "a pod is not sure to have those near that it must be near to"
-    AFFINITY_START = "a pod must be the first of its group, and others may come before it"
-    AFFINITY_TERMS = "a pod has each affinity term met, but not by pods that match all of them"
-    ANTI_AFFINITY = "a pod may share a domain with pods that must be kept apart"
+    SPREAD = "a topology spread constraint holds in no order of binding"
+    AFFINITY = "a pod may find no pod in its domain that its affinity requires"
+    AFFINITY_START = "a pod must be the first of its group, and another may be bound before it"
+    AFFINITY_TERMS = "each affinity term of a pod is met, but not by pods that match all terms"
+    ANTI_AFFINITY = "a pod may share a domain with a pod that anti-affinity excludes"
 
     LIMIT = "a NodePool may grow beyond a limit"
-    RESERVATION = "more of a capacity reservation is used than there is, or it is not asked for"
+    RESERVATION = "launches exceed a capacity reservation, or do not require it"
 
 
 class Breach(Struct, frozen=True, gc=False):
-    """One rule broken, and where."""
+    """A broken rule, and where it is broken."""
 
     rule: Rule
     subject: str = ""
@@ -64,5 +66,5 @@ class Breach(Struct, frozen=True, gc=False):
 
 
 def shortened(names: list[str]) -> str:
-    """Name the first and count the rest."""
+    """Return the first name and the number of the others."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} others"

@@ -1,14 +1,13 @@
 """
-What NodePools can launch, NodeOverlays applied, and what a launch may turn out to be.
+What NodePools can launch, NodeOverlays applied, and which machines a launch may become.
 
-A launch names requirements and instance types. The cloud then picks any of the types and any of
-their offerings that can be had now and that the requirements allow. Each such pick is a *machine*
-here, and a plan is only right if it is right for all of them.
+A launch names requirements and instance types. The cloud picks one of the types and one of its
+launchable offerings that the requirements allow. Each possible pick is a *machine* here; a plan is
+correct only if it is correct for all of them.
 
-The requirements of a launch are a promise: the node gets a label for each key they define, with a
-value they allow (custom keys are written as labels, the cloud sees to the others). Keys that only
-the type or the offering defines become labels as well. A label whose values are only shunned
-(NotIn, DoesNotExist) is not written at all.
+The node of a launch has a label for each key that the requirements define, with a value that they
+allow, and a label for each key that only the type or the offering defines. A negative requirement
+(NotIn, DoesNotExist) sets no label.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,34 +47,34 @@ from karpy.model.requirements import (
 from karpy.model.resources import Resources, add, fits
 from karpy.model.snapshot import Snapshot
 
-_LATER_LABELS: Final = {
+_NODE_LABELS: Final = {
     HOSTNAME: one_of(HOSTNAME, "(a name no node has yet)"),
     REGISTERED: one_of(REGISTERED, "true"),
     INITIALIZED: one_of(INITIALIZED, "true"),
 }
-"""What every node of ours carries once pods can be bound to it."""
+"""Labels that every node of a NodePool has when pods can be bound to it."""
 
 _Daemons: TypeAlias = tuple[int, ...]
-"""Which DaemonSets, by their place in the snapshot."""
+"""DaemonSets by their index in the snapshot."""
 
 _PERCENT: Final = 100
 
-Thing: TypeAlias = tuple[str, str, int | str]
-"""What an overlay can touch: NodePool, type, and the index of an offering or a resource."""
-Touched: TypeAlias = dict[Thing, list[NodeOverlay]]
-"""The overlays that touch a thing, the one that wins first."""
+Target: TypeAlias = tuple[str, str, int | str]
+"""What an overlay changes: NodePool, type, and the index of an offering or a resource name."""
+Overlaid: TypeAlias = dict[Target, list[NodeOverlay]]
+"""The overlays of each target, the effective one first."""
 
 
 class Machine(Struct, frozen=True, gc=False):
-    """One pick: an instance type, bought in one zone and capacity type."""
+    """An instance type with one of its offerings, as the cloud may pick it for a launch."""
 
     instance_type: InstanceType
     offering: Offering
     granted: Requirements
-    """What the NodePool and the launch require."""
+    """The requirements of the NodePool and the launch."""
 
     def values(self, key: str) -> Requirement | None:
-        """Return the values that the label of the node may have; None if there is no label."""
+        """Return the possible values of a label of the node; None if it has no such label."""
         if key == INSTANCE_TYPE:
             return one_of(key, self.instance_type.name)
         sides = (self.granted, self.instance_type.requirements, self.offering.requirements)
@@ -93,32 +92,32 @@ class Machine(Struct, frozen=True, gc=False):
 
 
 class Room(Struct, frozen=True, gc=False):
-    """What a machine has in all, and what its daemons take of it."""
+    """The allocatable resources of a machine, and what its daemons use of them."""
 
     allocatable: Resources
     daemons: tuple[int, ...]
-    """Which DaemonSets may run there, by their place in the snapshot."""
+    """DaemonSets that may run there, by their index in the snapshot."""
     daemon_requests: Resources
     daemon_ports: tuple[HostPort, ...]
 
 
-class Bargain(Struct, frozen=True, gc=False):
-    """The lowest price of some machines, and where it is to be had."""
+class LowestPrice(Struct, frozen=True, gc=False):
+    """The lowest price of some machines, and the offerings with that price."""
 
     price: int
     zones: frozenset[tuple[str, str]]
     """Zone and capacity type."""
 
 
-def find_bargain(machines: Sequence[Machine]) -> Bargain:
-    """Return the lowest price of machines; there must be one."""
+def find_lowest_price(machines: Sequence[Machine]) -> LowestPrice:
+    """Return the lowest price of at least one machine."""
     price = min(each.offering.price for each in machines)
     cheapest = [each.offering for each in machines if each.offering.price == price]
-    return Bargain(price, frozenset((each.zone, each.capacity_type) for each in cheapest))
+    return LowestPrice(price, frozenset((each.zone, each.capacity_type) for each in cheapest))
 
 
 class Stock:
-    """What a NodePool can deliver under certain requirements; launches that ask alike share it."""
+    """The machines of a NodePool under given requirements; launches with equal ones share it."""
 
     def __init__(self, pool: NodePool, granted: Requirements, market: "Market") -> None:
         self.pool = pool
@@ -127,19 +126,19 @@ class Stock:
         self._market = market
         self._machines: dict[str, tuple[Machine, ...]] = {}
         self._rooms: dict[str, tuple[Room, ...]] = {}
-        self._bargains: dict[str, Bargain] = {}
+        self._lowest_prices: dict[str, LowestPrice] = {}
         self._lacking: dict[Alternatives, frozenset[str]] = {}
         self._domains: dict[tuple[str, str], Domains] = {}
         self._most: dict[tuple[str, str], int] = {}
 
     def machines(self, name: str) -> tuple[Machine, ...]:
-        """List the picks of one type: none if it is excluded, or cannot be had."""
+        """Return the machines of a type; none if it is excluded or not launchable."""
         if name not in self._machines:
             self._machines[name] = tuple(self._find_machines(self.types.get(name)))
         return self._machines[name]
 
     def has_offering(self, name: str) -> bool:
-        """Say whether a type is admitted and on sale, if only as a reservation that is full."""
+        """Say whether a type is allowed and available, even if only as a full reservation."""
         instance_type = self.types[name]
         return not why_disjoint(self.granted, instance_type.requirements) and any(
             offering.is_available
@@ -158,7 +157,7 @@ class Stock:
         ]
 
     def rooms(self, name: str) -> tuple[Room, ...]:
-        """List the different rooms that the machines of one type have."""
+        """Return the distinct rooms of the machines of a type."""
         if name not in self._rooms:
             found: dict[tuple[frozenset[tuple[str, int]], _Daemons], Room] = {}
             for machine in self.machines(name):
@@ -171,21 +170,21 @@ class Stock:
         return self._rooms[name]
 
     def daemons_expected(self, name: str) -> Resources:
-        """Return what daemons may request on a type, wherever it comes up."""
+        """Return the requests of all daemons that may run on a type, in any zone."""
         return self._market.needs(self._market.daemons_expected(self.pool, self.types[name]))[0]
 
-    def bargain(self, name: str) -> Bargain:
+    def lowest_price(self, name: str) -> LowestPrice:
         """Return the lowest price of a type."""
-        if name not in self._bargains:
-            self._bargains[name] = find_bargain(self.machines(name))
-        return self._bargains[name]
+        if name not in self._lowest_prices:
+            self._lowest_prices[name] = find_lowest_price(self.machines(name))
+        return self._lowest_prices[name]
 
     def is_mixed(self, name: str) -> bool:
         """Say whether the machines of a type differ in size or in daemons."""
         return len(self.rooms(name)) > 1
 
     def lacking(self, alternatives: Alternatives) -> frozenset[str]:
-        """Return the types with a machine that may meet none of the alternatives."""
+        """Return the types with a machine that meets none of the alternatives."""
         if alternatives not in self._lacking:
             is_promised = any(self._promises(term) for term in alternatives)
             suspects = () if is_promised else tuple(self.types)
@@ -197,36 +196,36 @@ class Stock:
         return self._lacking[alternatives]
 
     def _promises(self, term: NodeTerm) -> bool:
-        """Say whether the requirements alone meet it: types and offerings only narrow them."""
+        """Say whether the requirements alone meet a term: types and offerings only narrow them."""
         return (
             bool(term.expressions)
             and not term.has_match_fields
-            and all(self._promises_value(wanted) for wanted in term.expressions)
+            and all(self._promises_value(required) for required in term.expressions)
         )
 
-    def _promises_value(self, wanted: Requirement) -> bool:
-        have = self.granted.get(wanted.key)
-        # A NotIn leaves room for a type that has no such label at all.
-        if have is None or (have.is_negative and not wanted.is_negative):
+    def _promises_value(self, required: Requirement) -> bool:
+        have = self.granted.get(required.key)
+        # NotIn also allows a type without the label.
+        if have is None or (have.is_negative and not required.is_negative):
             return False
-        return is_surely_in(have, wanted)
+        return is_surely_in(have, required)
 
     def leaves_open(self, alternatives: Alternatives) -> bool:
-        """Say whether the requirements do not rule out some alternative, on sale or not."""
+        """Say whether the requirements allow some alternative, whatever is offered."""
         return any(
             bool(term.expressions)
             and not term.has_match_fields
-            and all(self._leaves_open(wanted) for wanted in term.expressions)
+            and all(self._leaves_open(required) for required in term.expressions)
             for term in alternatives
         )
 
-    def _leaves_open(self, wanted: Requirement) -> bool:
-        have = self.granted.get(wanted.key)
-        if wanted.is_negative and (have is None or have.is_negative):
+    def _leaves_open(self, required: Requirement) -> bool:
+        have = self.granted.get(required.key)
+        if required.is_negative and (have is None or have.is_negative):
             return True
-        if wanted.key in self._market.well_known:
-            return have is None or have.intersects(wanted)
-        return may_be_in(None if have is None or have.is_negative else have, wanted)
+        if required.key in self._market.well_known:
+            return have is None or have.intersects(required)
+        return may_be_in(None if have is None or have.is_negative else have, required)
 
     def most(self, resource: str, name: str) -> int:
         """Return how much of a resource the largest machine of a type has."""
@@ -236,7 +235,7 @@ class Stock:
         return self._most[resource, name]
 
     def domains(self, key: str, names: Sequence[str]) -> Domains:
-        """Say where a node may come up that may be any machine of these types."""
+        """Return the domains of a node that may become any machine of these types."""
         stated = as_domains(self.granted.get(key))
         if stated.settled is not None:
             return stated
@@ -250,7 +249,7 @@ class Stock:
 
 
 class Market:
-    """The NodePools, what they sell, and the daemons that come along."""
+    """The NodePools of a snapshot, their instance types, and the daemons on their nodes."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.well_known = snapshot.catalog.well_known
@@ -267,32 +266,32 @@ class Market:
 
     @cached_property
     def pools_ready(self) -> tuple[NodePool, ...]:
-        """The NodePools that may make nodes, in the order in which they are asked."""
+        """The NodePools that may launch nodes, in the order in which they are tried."""
         by_name = sorted(self.pools.values(), key=lambda pool: pool.name, reverse=True)
         by_weight = sorted(by_name, key=lambda pool: pool.weight, reverse=True)
-        return tuple(pool for pool in by_weight if may_make_nodes(pool))
+        return tuple(pool for pool in by_weight if may_launch(pool))
 
     @cached_property
-    def pools_in_use(self) -> tuple[NodePool, ...]:
-        """The NodePools that may make nodes and have something to sell."""
-        return tuple(pool for pool in self.pools_ready if self._sells(pool))
+    def pools_with_offerings(self) -> tuple[NodePool, ...]:
+        """The NodePools that may launch nodes and have an available offering."""
+        return tuple(pool for pool in self.pools_ready if self._has_offering(pool))
 
-    def _sells(self, pool: NodePool) -> bool:
-        """Say whether a NodePool has anything to sell that meets its own requirements."""
+    def _has_offering(self, pool: NodePool) -> bool:
+        """Say whether a NodePool has an available offering within its own requirements."""
         stock = self.stock(pool, {})
         return any(stock.has_offering(name) for name in stock.types)
 
     def stock(self, pool: NodePool, requirements: Requirements) -> Stock:
-        """Return what a launch may get; the types it names itself are not looked at."""
+        """Return the machines for a launch; its requirement on the instance type is ignored."""
         parts = {key: each for key, each in requirements.items() if key != INSTANCE_TYPE}
         signature = (pool.name, frozenset(parts.values()))
         if signature not in self._stocks:
-            granted = {**merge(template_of(pool), parts), **_LATER_LABELS}
+            granted = {**merge(template_of(pool), parts), **_NODE_LABELS}
             self._stocks[signature] = Stock(pool, granted, self)
         return self._stocks[signature]
 
     def daemons_on(self, machine: Machine, pool: NodePool) -> _Daemons:
-        """Return the DaemonSets that may run a pod there."""
+        """Return the DaemonSets that may run a pod on a machine."""
         hosted = self._hosted_by(pool)
         return tuple(
             number
@@ -301,13 +300,13 @@ class Market:
         )
 
     def daemons_expected(self, pool: NodePool, instance_type: InstanceType) -> _Daemons:
-        """Return those that some node of this NodePool and type might run, wherever it comes up."""
+        """Return the DaemonSets that some node of a NodePool and type may run, in any zone."""
         hosted = self._hosted_by(pool)
         return tuple(each for each in self._all_expected(pool, instance_type) if each in hosted)
 
     def _all_expected(self, pool: NodePool, instance_type: InstanceType) -> _Daemons:
         if (pool.name, instance_type.name) not in self._expected:
-            template = {**template_of(pool), **_LATER_LABELS}
+            template = {**template_of(pool), **_NODE_LABELS}
             self._expected[pool.name, instance_type.name] = tuple(
                 number
                 for number, each in enumerate(self.daemons)
@@ -317,21 +316,21 @@ class Market:
         return self._expected[pool.name, instance_type.name]
 
     def _hosted_by(self, pool: NodePool) -> frozenset[int]:
-        """Return the DaemonSets that some machine has room for, beside those before them."""
+        """Return the DaemonSets for which some machine has room, beside those of higher rank."""
         if pool.name not in self._hosted:
             stock = self.stock(pool, {})
             names = [name for name in stock.types if stock.machines(name)]
             expected = {name: {*self._all_expected(pool, stock.types[name])} for name in names}
-            there: dict[str, _Daemons] = dict.fromkeys(names, ())
+            hosted: dict[str, _Daemons] = dict.fromkeys(names, ())
             for number in sorted(range(len(self.daemons)), key=lambda at: self.daemons[at].rank):
-                more = {name: (*there[name], number) for name in names if number in expected[name]}
+                more = {name: (*hosted[name], number) for name in names if number in expected[name]}
                 if any(
                     fits(self.needs(daemons)[0], machine.allocatable)
                     for name, daemons in more.items()
                     for machine in stock.machines(name)
                 ):
-                    there |= more
-            self._hosted[pool.name] = frozenset(each for all_ in there.values() for each in all_)
+                    hosted |= more
+            self._hosted[pool.name] = frozenset(each for all_ in hosted.values() for each in all_)
         return self._hosted[pool.name]
 
     def needs(self, daemons: _Daemons) -> tuple[Resources, tuple[HostPort, ...]]:
@@ -343,18 +342,18 @@ class Market:
         return self._needs[daemons]
 
 
-def may_make_nodes(pool: NodePool) -> bool:
-    """Say whether a NodePool takes part in decisions."""
+def may_launch(pool: NodePool) -> bool:
+    """Say whether decisions may launch nodes from a NodePool."""
     return pool.is_ready and not pool.is_static and not pool.is_deleting
 
 
 def template_of(pool: NodePool) -> Requirements:
-    """Return what holds for every node of a NodePool."""
-    marks = {NODE_POOL: pool.name}
+    """Return the requirements and labels of every node of a NodePool."""
+    labels = {NODE_POOL: pool.name}
     reference = pool.node_class
     if reference.group and reference.kind and reference.name:
-        marks[f"{reference.group}/{reference.kind.lower()}"] = reference.name
-    return merge(collect(pool.requirements), from_labels(pool.labels), from_labels(marks))
+        labels[f"{reference.group}/{reference.kind.lower()}"] = reference.name
+    return merge(collect(pool.requirements), from_labels(pool.labels), from_labels(labels))
 
 
 def overlaid_types(snapshot: Snapshot) -> Mapping[str, tuple[InstanceType, ...]]:
@@ -362,33 +361,33 @@ def overlaid_types(snapshot: Snapshot) -> Mapping[str, tuple[InstanceType, ...]]
     types = {pool.name: snapshot.catalog.types_for(pool.name) for pool in snapshot.pools}
     if not snapshot.settings.node_overlay or not snapshot.overlays:
         return types
-    touched = _touch_in_order(snapshot)
+    overlaid = _overlays_by_target(snapshot)
     resources = sorted({name for overlay in snapshot.overlays for name in overlay.capacity})
     return {
-        pool: tuple(_with_overlays(pool, each, touched, resources) for each in theirs)
-        for pool, theirs in types.items()
+        pool: tuple(_with_overlays(pool, each, overlaid, resources) for each in own)
+        for pool, own in types.items()
     }
 
 
-def _touch_in_order(snapshot: Snapshot) -> Touched:
-    """Apply overlays by weight, then name, both descending; leave out those that conflict."""
-    touched: Touched = {}
+def _overlays_by_target(snapshot: Snapshot) -> Overlaid:
+    """Return the overlays by target, heaviest first, then by name descending, without conflicts."""
+    overlaid: Overlaid = {}
     by_name = sorted(snapshot.overlays, key=lambda each: each.name, reverse=True)
     for overlay in sorted(by_name, key=lambda each: each.weight, reverse=True):
-        things = list(_things(overlay, snapshot))
-        rivals = (rival for thing in things for rival in touched.get(thing, ()))
+        targets = list(_targets(overlay, snapshot))
+        rivals = (rival for target in targets for rival in overlaid.get(target, ()))
         if all(rival.weight != overlay.weight for rival in rivals):
-            for thing in things:
-                touched.setdefault(thing, []).append(overlay)
-    return touched
+            for target in targets:
+                overlaid.setdefault(target, []).append(overlay)
+    return overlaid
 
 
-def _things(overlay: NodeOverlay, snapshot: Snapshot) -> Iterator[Thing]:
-    wanted = collect(overlay.requirements)
+def _targets(overlay: NodeOverlay, snapshot: Snapshot) -> Iterator[Target]:
+    required = collect(overlay.requirements)
     changes_price = overlay.price is not None or overlay.price_adjustment is not None
     for pool in snapshot.pools:
         for each in snapshot.catalog.types_for(pool.name):
-            offerings = _matching_offerings(wanted, pool, each, snapshot.catalog.well_known)
+            offerings = _matching_offerings(required, pool, each, snapshot.catalog.well_known)
             if offerings and changes_price:
                 yield from ((pool.name, each.name, index) for index in offerings)
             if offerings:
@@ -396,33 +395,33 @@ def _things(overlay: NodeOverlay, snapshot: Snapshot) -> Iterator[Thing]:
 
 
 def _matching_offerings(
-    wanted: Requirements, pool: NodePool, instance_type: InstanceType, well_known: frozenset[str]
+    required: Requirements, pool: NodePool, instance_type: InstanceType, well_known: frozenset[str]
 ) -> list[int]:
     have = merge(
         {NODE_POOL: one_of(NODE_POOL, pool.name)},
         from_labels(pool.labels),
         instance_type.requirements,
     )
-    if why_incompatible(have, wanted) is not None:
+    if why_incompatible(have, required) is not None:
         return []
     return [
         index
         for index, offering in enumerate(instance_type.offerings)
-        if why_incompatible(wanted, offering.requirements, well_known) is None
+        if why_incompatible(required, offering.requirements, well_known) is None
     ]
 
 
 def _with_overlays(
-    pool: str, instance_type: InstanceType, touched: Touched, resources: Sequence[str]
+    pool: str, instance_type: InstanceType, overlaid: Overlaid, resources: Sequence[str]
 ) -> InstanceType:
     offerings = list(instance_type.offerings)
     for index, offering in enumerate(offerings):
-        if winners := touched.get((pool, instance_type.name, index)):
+        if winners := overlaid.get((pool, instance_type.name, index)):
             offerings[index] = replace(offering, price=new_price(offering.price, winners[0]))
     capacity = {
         name: winners[0].capacity[name]
         for name in resources
-        if (winners := touched.get((pool, instance_type.name, name)))
+        if (winners := overlaid.get((pool, instance_type.name, name)))
     }
     if tuple(offerings) == instance_type.offerings and not capacity:
         return instance_type
@@ -436,7 +435,7 @@ def _with_overlays(
 
 
 def new_price(price: int, overlay: NodeOverlay) -> int:
-    """Return the price in micro-dollars that an overlay makes of another one; never below zero."""
+    """Return a price in micro-dollars after an overlay; never below zero."""
     if overlay.price is not None:
         return round(Fraction(overlay.price) * MICROS_PER_DOLLAR)
     change = overlay.price_adjustment or "+0"

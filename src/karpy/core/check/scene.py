@@ -1,4 +1,4 @@
-"""The world as a plan would leave it: nodes, launches, which pods are where, which have to be."""
+"""The cluster as a plan would leave it: nodes, launches, and the pods on each."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from karpy.core.check.breaches import Breach, Rule
 from karpy.core.check.constraints import Alternatives, Domains, as_domains, holds_surely
-from karpy.core.check.market import Bargain, Market, Room, Stock, find_bargain
+from karpy.core.check.market import LowestPrice, Market, Room, Stock, find_lowest_price
 from karpy.model.constraints import (
     AffinityTerm,
     LabelSelector,
@@ -26,8 +26,8 @@ from karpy.model.snapshot import Snapshot
 from karpy.model.times import parse_duration
 from karpy.model.verdicts import Launch, Reason, Verdict
 
-Kind: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
-"""Namespace and labels: all that a rule can tell of a pod."""
+LabelSet: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
+"""Namespace and labels of a pod: all that selectors read."""
 
 _AFTER_A_TRY: Final = frozenset(
     {
@@ -43,16 +43,16 @@ _AFTER_A_TRY: Final = frozenset(
 
 
 class NodePlace:
-    """A node that exists or is on its way: each label has one value."""
+    """A node that exists or was launched before: each label has one value."""
 
     def __init__(self, node: Node, bound: Sequence[Pod], pods: Sequence[Pod]) -> None:
         self.name = node.name
         self.node = node
         self.taints = node.taints
         self.bound = tuple(bound)
-        """Those already there, without those that a deleting node drives out."""
+        """Pods bound to the node, except pods that a deleting node displaces."""
         self.pods = tuple(pods)
-        """Those that the plan puts there."""
+        """Pods that the plan puts on the node."""
         current = {normalise(key): value for key, value in node.labels.items()}
         self._labels = {**current, **node.labels, HOSTNAME: node.hostname}
 
@@ -65,14 +65,14 @@ class NodePlace:
         return None if value is None else one_of(key, value)
 
     def meets(self, alternatives: Alternatives) -> bool:
-        """Say whether the labels meet one of the alternatives for sure."""
+        """Say whether the labels meet one of the alternatives."""
         return holds_surely(alternatives, self.values)
 
     def may_meet(self, alternatives: Alternatives) -> bool:
         return self.meets(alternatives)
 
     def domains(self, key: str) -> Domains:
-        """Say where the node is."""
+        """Return the domain of the node."""
         return as_domains(self.values(key))
 
     def stated(self, key: str) -> Domains:
@@ -80,7 +80,7 @@ class NodePlace:
 
 
 class LaunchPlace:
-    """A node yet to be made: any machine of its options."""
+    """A node of a launch: it may become any machine of the launch's options."""
 
     bound: tuple[Pod, ...] = ()
     is_staying = True
@@ -95,7 +95,7 @@ class LaunchPlace:
 
     @cached_property
     def types(self) -> tuple[str, ...]:
-        """The options that are types of the pool and can be had; others are reported elsewhere."""
+        """The options that are launchable types of the NodePool."""
         own = self.launch.requirements.get(INSTANCE_TYPE)
         names = [option.instance_type for option in self.launch.options]
         return tuple(
@@ -104,13 +104,13 @@ class LaunchPlace:
 
     def rooms(self, name: str) -> tuple[Room, ...]:
         """
-        List the rooms of an option that the cloud may pick.
+        Return the rooms of an option that the cloud may pick.
 
-        Where the offerings of a type differ in size, the cloud is taken to leave out those too
-        small for the pods and the daemons of the type. Of one size it leaves out none: it knows
-        nothing of daemons that run in some zones only. If no size is large enough for the daemons
-        of the type, those count that are for the daemons they have; if none is, all are listed, and
-        that is a breach.
+        If the offerings of a type differ in size, the cloud is assumed to skip sizes that are too
+        small for the pods and all daemons of the type. It skips no offering of a sufficient size,
+        because it does not know daemons that run in some zones only. If no size fits all daemons of
+        the type, the sizes that fit the daemons of their own zone count. If there are none either,
+        all rooms are returned, which is a breach.
         """
         rooms = self.stock.rooms(name)
         if len(rooms) == 1:
@@ -126,12 +126,12 @@ class LaunchPlace:
     def _is_enough(self, room: Room, daemons: Resources) -> bool:
         return fits(add(daemons, *(pod.requests for pod in self.pods)), room.allocatable)
 
-    def bargain(self, name: str) -> Bargain:
+    def lowest_price(self, name: str) -> LowestPrice:
         """Return the lowest price of an option among the machines that the cloud may pick."""
         if not self.stock.is_mixed(name):
-            return self.stock.bargain(name)
+            return self.stock.lowest_price(name)
         enough = [room.allocatable for room in self.rooms(name)]
-        return find_bargain(
+        return find_lowest_price(
             [each for each in self.stock.machines(name) if each.allocatable in enough]
         )
 
@@ -140,22 +140,22 @@ class LaunchPlace:
         return frozenset(self.types)
 
     def lacking(self, alternatives: Alternatives) -> list[str]:
-        """Return the options that may meet none of the alternatives, in order."""
+        """Return the options, in order, with a machine that meets none of the alternatives."""
         failing = self.stock.lacking(alternatives)
         if self._type_set.isdisjoint(failing):
             return []
         return [name for name in self.types if name in failing]
 
     def meets(self, alternatives: Alternatives) -> bool:
-        """Say whether the labels meet one of the alternatives, whatever the cloud picks."""
+        """Say whether the labels meet one of the alternatives whatever machine the cloud picks."""
         return not self.lacking(alternatives)
 
     def may_meet(self, alternatives: Alternatives) -> bool:
-        """Say whether the requirements of the launch leave one of them open, be it sold or not."""
+        """Say whether the requirements of the launch allow an alternative, whatever is offered."""
         return self.stock.leaves_open(alternatives)
 
     def domains(self, key: str) -> Domains:
-        """Say where the node may come up, whatever the cloud picks."""
+        """Return the domains of all machines that the cloud may pick."""
         if key == HOSTNAME:
             return Domains(frozenset({self.name}))
         if key not in self._domains:
@@ -163,7 +163,7 @@ class LaunchPlace:
         return self._domains[key]
 
     def stated(self, key: str) -> Domains:
-        """Say where the requirements let it come up, sold there or not."""
+        """Return the domains that the requirements allow, whatever is offered."""
         return as_domains(self.stock.granted.get(key))
 
 
@@ -176,11 +176,11 @@ class Resident(Struct, frozen=True, eq=False):
     pod: Pod
     place: Place
     is_new: bool
-    """Whether the plan put it there; the others run there already."""
+    """Whether the plan puts the pod there; otherwise it is bound already."""
 
 
 class Scope(Struct, frozen=True):
-    """Whom a rule is about; `namespaces` of None are all of them."""
+    """The pods that a rule selects; `namespaces` is None for all namespaces."""
 
     namespaces: frozenset[str] | None
     selector: LabelSelector | None
@@ -193,13 +193,13 @@ class Scope(Struct, frozen=True):
         )
 
 
-class Crowd:
-    """All residents, in groups of those that no rule can tell apart."""
+class PodIndex:
+    """All pods with a place, indexed by namespace and labels."""
 
     def __init__(self, places: Iterable[Place]) -> None:
         self.residents: list[Resident] = []
-        self._kinds: dict[Kind, list[Resident]] = {}
-        self._by_label: dict[tuple[str, str], list[Kind]] = {}
+        self._by_label_set: dict[LabelSet, list[Resident]] = {}
+        self._by_label: dict[tuple[str, str], list[LabelSet]] = {}
         for place in places:
             for pod in place.bound:
                 if pod.is_active:
@@ -209,32 +209,32 @@ class Crowd:
 
     def _add(self, resident: Resident) -> None:
         self.residents.append(resident)
-        kind = (resident.pod.namespace, frozenset(resident.pod.labels.items()))
-        if kind not in self._kinds:
-            self._kinds[kind] = []
-            for label in sorted(kind[1]):
-                self._by_label.setdefault(label, []).append(kind)
-        self._kinds[kind].append(resident)
+        label_set = (resident.pod.namespace, frozenset(resident.pod.labels.items()))
+        if label_set not in self._by_label_set:
+            self._by_label_set[label_set] = []
+            for label in sorted(label_set[1]):
+                self._by_label.setdefault(label, []).append(label_set)
+        self._by_label_set[label_set].append(resident)
 
     def select(self, *scopes: Scope) -> list[Resident]:
-        """Return those that every scope selects."""
+        """Return the pods that every scope selects."""
         found: list[Resident] = []
-        for kind in self._candidates(scopes[0]):
-            members = self._kinds[kind]
+        for label_set in self._candidates(scopes[0]):
+            members = self._by_label_set[label_set]
             if all(scope.selects(members[0].pod) for scope in scopes):
                 found += members
         return found
 
-    def _candidates(self, scope: Scope) -> Iterable[Kind]:
-        """Return all kinds, or those with a label that the selector wants in any case."""
+    def _candidates(self, scope: Scope) -> Iterable[LabelSet]:
+        """Return all label sets, or only those with a label that the selector requires."""
         for wanted in scope.selector.expressions if scope.selector else ():
             if len(wanted.values) == 1 and not wanted.complement:
                 return self._by_label.get((wanted.key, min(wanted.values)), ())
-        return self._kinds
+        return self._by_label_set
 
 
 class Tally:
-    """How many pods there are, or may be, in each domain of a key."""
+    """Number of pods that are or may be in each domain of a key."""
 
     def __init__(self, domains: Iterable[Domains]) -> None:
         self._all = list(domains)
@@ -245,11 +245,11 @@ class Tally:
 
     @property
     def domains(self) -> frozenset[str]:
-        """The domains that have any."""
+        """The domains with at least one pod."""
         return frozenset(self._by_value)
 
     def most(self, domains: Domains) -> tuple[int, str]:
-        """Return how many may be in the fullest of these domains, and which one that is."""
+        """Return the largest number of pods in one of these domains, and that domain."""
         if domains.is_open:
             return sum(map(domains.may_meet, self._all)), "any"
         counts = [(self[value], value) for value in sorted(domains.values)]
@@ -261,12 +261,12 @@ class Tally:
 
 
 def settled(domains: Iterable[Domains]) -> list[Domains]:
-    """Leave out all that may be in more than one domain."""
+    """Return the entries with exactly one possible domain."""
     return [each for each in domains if each.settled is not None]
 
 
 def spread_scope(spread: SpreadConstraint, pod: Pod) -> Scope:
-    """Say which pods a spread constraint of a pod counts."""
+    """Return which pods a spread constraint of a pod counts."""
     selector = resolve_label_keys(spread.selector, pod.labels, spread.match_label_keys)
     return Scope(frozenset({pod.namespace}), selector)
 
@@ -274,7 +274,7 @@ def spread_scope(spread: SpreadConstraint, pod: Pod) -> Scope:
 def affinity_scope(
     term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]
 ) -> Scope:
-    """Say which pods an affinity or anti-affinity term of a pod is about."""
+    """Return which pods an affinity or anti-affinity term of a pod selects."""
     selector = resolve_label_keys(
         term.selector, pod.labels, term.match_label_keys, term.mismatch_label_keys
     )
@@ -294,25 +294,25 @@ def _namespaces_of(
 
 
 def is_considered(pod: Pod, displaced: frozenset[str]) -> bool:
-    """Say whether a plan owes the pod an answer; `displaced` are UIDs of pods that lose theirs."""
+    """Say whether a plan must place or refuse a pod; `displaced` are UIDs from `displaced_pods`."""
     if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
         return False
     return pod.uid in displaced if pod.node_name else pod.is_active
 
 
 def may_be_placed(pod: Pod, displaced: frozenset[str]) -> bool:
-    """Say whether the pod waits for a node, and for nothing else."""
+    """Say whether a plan may place a pod: it needs a node and waits for nothing else."""
     waits = bool(pod.node_name) or (pod.is_unschedulable and not pod.nominated_node)
     return is_considered(pod, displaced) and waits
 
 
 def displaced_pods(snapshot: Snapshot) -> frozenset[str]:
-    """Return the UIDs of the pods that need another node, since theirs is being deleted."""
-    going = {node.name for node in snapshot.nodes if node.is_deleting}
+    """Return the UIDs of the pods whose node is deleting and which need another one."""
+    deleting = {node.name for node in snapshot.nodes if node.is_deleting}
     return frozenset(
         pod.uid
         for pod in snapshot.pods
-        if pod.node_name in going
+        if pod.node_name in deleting
         and (
             (pod.is_active and not _is_held(pod, snapshot))
             or (pod.is_deleting and pod.is_owned_by(STATEFUL_SET))
@@ -321,12 +321,12 @@ def displaced_pods(snapshot: Snapshot) -> frozenset[str]:
 
 
 def _is_held(pod: Pod, snapshot: Snapshot) -> bool:
-    """Say whether an annotation or a budget keeps a pod where it is, so that no drain evicts it."""
-    said = pod.disruption.do_not_disrupt
-    if said is not None:
-        span = parse_duration(said) or timedelta()
+    """Say whether do-not-disrupt or a PodDisruptionBudget keeps every drain from evicting a pod."""
+    value = pod.disruption.do_not_disrupt
+    if value is not None:
+        span = parse_duration(value) or timedelta()
         is_young = pod.started is None or snapshot.now < pod.started + span
-        if said == "true" or (span > timedelta() and is_young):
+        if value == "true" or (span > timedelta() and is_young):
             return True
     return any(
         budget.forbids_all and budget.covers(pod) and not (budget.allows_unready and pod.is_unready)
@@ -335,13 +335,13 @@ def _is_held(pod: Pod, snapshot: Snapshot) -> bool:
 
 
 def placed_pods(verdict: Verdict) -> list[str]:
-    """List the pods that get a place, as often as they get one."""
+    """Return the placed pods, each as often as it is placed."""
     on_nodes = [pod for nomination in verdict.nominations for pod in nomination.pods]
     return on_nodes + [pod for launch in verdict.launches for pod in launch.pods]
 
 
 def check_decisions(snapshot: Snapshot, verdict: Verdict) -> Iterator[Breach]:
-    """Look for pods that are forgotten, decided on twice, or not to be decided on."""
+    """Yield pods that are forgotten, decided on twice, or not to be decided on."""
     pods = {pod.key: pod for pod in snapshot.pods}
     displaced = displaced_pods(snapshot)
     placed = Counter(placed_pods(verdict))
@@ -367,12 +367,12 @@ def _check_one(pod: Pod, placed: int, refused: int, displaced: frozenset[str]) -
         yield Breach(Rule.FORGOTTEN, pod=pod.key)
 
 
-class Scene:
+class PlannedCluster:
     """
-    A snapshot with a verdict carried out: each pod at its place.
+    A snapshot with a verdict carried out: nodes, launches, and the pods on each.
 
-    What is wrong with the verdict as a document (unknown names, a pod placed twice) is left out
-    here, so that one mistake is reported once.
+    Unknown names and pods that are placed twice are ignored; `check_decisions` and `check_names`
+    report them.
     """
 
     def __init__(self, snapshot: Snapshot, verdict: Verdict) -> None:
@@ -413,9 +413,9 @@ class Scene:
 
     def _bound_pods(self) -> dict[str, list[Pod]]:
         """
-        Return the pods that stay where they are, by node.
+        Return the pods that stay on their node, by node.
 
-        Among them are those of a deleting node that were refused at once: no plan moves them.
+        Among them are pods of a deleting node that were refused without trying a node.
         """
         displaced = displaced_pods(self.snapshot)
         refusals = (each for each in self.verdict.refusals if each.reason not in _AFTER_A_TRY)
@@ -433,6 +433,6 @@ class Scene:
         return [*self.nodes, *self.launches]
 
     @cached_property
-    def crowd(self) -> Crowd:
-        """All pods that will have a place."""
-        return Crowd(self.places)
+    def pod_index(self) -> PodIndex:
+        """All pods with a place, bound and new."""
+        return PodIndex(self.places)

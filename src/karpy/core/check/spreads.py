@@ -1,25 +1,24 @@
 """
 Topology spread: whether the plan can come true without breaking a DoNotSchedule constraint.
 
-kube-scheduler looks at a spread constraint when it binds a pod that carries it, never later, and a
-plan does not say in which order pods will be bound. So this asks whether some order works. The
-best case for a carrier is that it comes before all new pods that are selected but do not carry the
-constraint (nothing keeps those from coming later), and that every domain is as full as it will
-ever be. What is left to check is, for each domain a carrier may come to:
+kube-scheduler checks a spread constraint only when it binds a pod that has it (a *carrier* here),
+and a plan does not state the order of binding. So the check asks whether some order works. The best
+case for a carrier: it is bound before all new pods that are selected but do not have the constraint
+(these may always be bound later), and every domain is as full as it will ever be. The rest is
+checked, for each domain that a carrier may be in:
 
-    pods selected there before + carriers selected there - pods in the emptiest domain <= maxSkew
+    bound selected pods + selected carriers there - pods in the emptiest domain <= maxSkew
 
-- A carrier on a node that may come up in several domains counts in each of them; for the emptiest
-  domain only pods count whose domain is settled, on nodes that are sure to pass the node filter.
-  That is right whatever the cloud picks.
-- Domains that count are those of nodes that are there and pass the node filter (as in
-  kube-scheduler), and those that a NodePool could open: a zone without nodes is an empty domain.
-  Which of the latter pass the filter depends on the required term that a pod is placed by; for
-  carriers with several terms they do not count. Nor does a domain that only another launch opens:
-  it may come later.
-- With fewer domains than minDomains the emptiest counts as empty. Here launches that open one may
-  come first.
-- The hostname: a fresh node is always possible, so the emptiest is empty.
+- A carrier on a node that may be in several domains counts in each of them. In the emptiest domain
+  only pods count whose domain is certain, on nodes that surely pass the node filter. That is right
+  whatever the cloud picks.
+- The domains are those of existing nodes that pass the node filter (as in kube-scheduler), and
+  those that a NodePool could open: a zone without nodes is an empty domain. Which of the latter
+  pass the filter depends on the required term by which a pod is placed; for carriers with several
+  terms they do not count. Nor does a domain that only another launch opens: it may open later.
+- With fewer domains than minDomains, the emptiest domain counts as empty. For this, launches that
+  open a domain may come first.
+- For the hostname the emptiest domain is empty, because a new node is always possible.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,8 +38,8 @@ from karpy.core.check.constraints import (
 from karpy.core.check.scene import (
     NodePlace,
     Place,
+    PlannedCluster,
     Resident,
-    Scene,
     Scope,
     Tally,
     settled,
@@ -58,13 +57,13 @@ _WITH_SELECTOR: Final = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "State
 
 
 class NodeFilter(Struct, frozen=True):
-    """Which domains of a key a constraint compares."""
+    """Which nodes, and hence domains of a key, a spread constraint counts."""
 
     key: str
     alternatives: tuple[Alternatives, ...]
     honors_affinity: bool
     tolerations: tuple[Toleration, ...] | None
-    """Given if nodes count only if their taints are tolerated."""
+    """Tolerations that a node's taints must match; None if taints are ignored."""
 
     def counts(self, place: Place) -> bool:
         """Say whether pods at a place may count."""
@@ -79,22 +78,22 @@ class NodeFilter(Struct, frozen=True):
         )
 
     def counts_by(self, place: Place, values: Values) -> bool:
-        """Say whether pods at a place count if its labels may have these values only."""
+        """Say whether pods at a place count if its labels have these possible values."""
         holds = all(holds_surely(each, values) for each in self.alternatives)
         return self._is_tolerant_of(place) and (not self.honors_affinity or holds)
 
     def admits(self, domain: str) -> bool:
-        """Say whether nodes of a domain may count, as far as the key tells."""
+        """Say whether nodes of a domain may count, judged by the topology key alone."""
         terms = [term for each in self.alternatives for term in each if self.honors_affinity]
-        wanted = [each for term in terms for each in term.expressions if each.key == self.key]
-        return all(domain in each for each in wanted)
+        required = [each for term in terms for each in term.expressions if each.key == self.key]
+        return all(domain in each for each in required)
 
     def _is_tolerant_of(self, place: Place) -> bool:
         return self.tolerations is None or tolerates(self.tolerations, place.taints)
 
 
 class Spread(Struct, frozen=True):
-    """A constraint as its carriers share it."""
+    """A spread constraint with its node filter; equal for all its carriers."""
 
     scope: Scope
     max_skew: int
@@ -107,7 +106,7 @@ class Spread(Struct, frozen=True):
 
 
 def as_spread(constraint: SpreadConstraint, pod: Pod) -> Spread:
-    """See a pod's constraint with all that its meaning depends on."""
+    """Return a spread constraint of a pod with selector and node filter resolved."""
     key = normalise(constraint.topology_key)
     tolerations = pod.rules.tolerations if constraint.honors_taints else None
     return Spread(
@@ -118,22 +117,26 @@ def as_spread(constraint: SpreadConstraint, pod: Pod) -> Spread:
     )
 
 
-def check_spreads(scene: Scene) -> Iterator[Breach]:
-    """Look for spread constraints that hold in no order of arrival."""
+def check_spreads(cluster: PlannedCluster) -> Iterator[Breach]:
+    """Yield a breach for spread constraints that hold in no order of binding."""
     carriers: dict[Spread, list[Resident]] = {}
-    for resident in scene.crowd.residents:
-        for constraint in hard_spreads(resident.pod, scene.snapshot) if resident.is_new else ():
+    for resident in cluster.pod_index.residents:
+        for constraint in hard_spreads(resident.pod, cluster.snapshot) if resident.is_new else ():
             carriers.setdefault(as_spread(constraint, resident.pod), []).append(resident)
     filters = {spread.filter for spread in carriers}
-    domains = {each: _domains_that_count(scene, each) for each in filters}
-    for spread, theirs in carriers.items():
+    domains = {each: _domains_that_count(cluster, each) for each in filters}
+    for spread, residents in carriers.items():
         known = domains[spread.filter]
-        yield from _check_spread(spread, theirs, select_counted(scene, spread, surely=True), known)
+        yield from _check_spread(
+            spread, residents, select_counted(cluster, spread, surely=True), known
+        )
 
 
-def select_counted(scene: Scene, spread: Spread, *, surely: bool = False) -> list[Resident]:
-    """Return the pods that a constraint selects, at places that may or surely do count."""
-    selected = scene.crowd.select(spread.scope)
+def select_counted(
+    cluster: PlannedCluster, spread: Spread, *, surely: bool = False
+) -> list[Resident]:
+    """Return the pods that a constraint selects, at places that may count or surely count."""
+    selected = cluster.pod_index.select(spread.scope)
     counts = spread.filter.surely_counts if surely else spread.filter.counts
     places = {each.place: counts(each.place) for each in selected}
     return [each for each in selected if places[each.place]]
@@ -147,11 +150,11 @@ def _check_spread(
     sure = Tally(settled(each.place.domains(spread.key) for each in selected))
     reported: set[str] = set()
     for carrier in carriers:
-        its = carrier.place.domains(spread.key)
-        if not its.is_sure:
+        own = carrier.place.domains(spread.key)
+        if not own.is_sure:
             detail = f"it is not sure to have a label {spread.key}"
             yield Breach(Rule.SPREAD, carrier.place.name, carrier.pod.key, detail)
-        for domain in sorted(its.values - reported):
+        for domain in sorted(own.values - reported):
             count = before[domain] + counted[domain]
             least = _emptiest(spread, domains | {domain}, sure)
             if count - least > spread.max_skew:
@@ -165,7 +168,7 @@ def _tally(spread: Spread, residents: Iterable[Resident]) -> Tally:
 
 
 def _emptiest(spread: Spread, domains: frozenset[str], sure: Tally) -> int:
-    """Return the least count, among domains that launches open too if minDomains needs them."""
+    """Return the least count; if minDomains needs more domains, launches may open them."""
     missing = (spread.min_domains or 0) - len(domains)
     opened = sorted((sure[domain] for domain in sure.domains - domains), reverse=True)
     if spread.key == HOSTNAME or missing > len(opened):
@@ -173,21 +176,23 @@ def _emptiest(spread: Spread, domains: frozenset[str], sure: Tally) -> int:
     return min((*(sure[domain] for domain in domains), *opened[: max(0, missing)]))
 
 
-def _domains_that_count(scene: Scene, asked: NodeFilter) -> frozenset[str]:
-    found = domains_of_nodes((each for each in scene.nodes if asked.counts(each)), asked.key)
-    if asked.honors_affinity and any(len(each) > 1 for each in asked.alternatives):
+def _domains_that_count(cluster: PlannedCluster, node_filter: NodeFilter) -> frozenset[str]:
+    found = node_domains(
+        (each for each in cluster.nodes if node_filter.counts(each)), node_filter.key
+    )
+    if node_filter.honors_affinity and any(len(each) > 1 for each in node_filter.alternatives):
         return found
-    pools = scene.market.pools_in_use
-    on_offer = domains_on_offer(scene, asked.key, pools, asked.tolerations)
-    return found | {domain for domain in on_offer if asked.admits(domain)}
+    pools = cluster.market.pools_with_offerings
+    on_offer = offered_domains(cluster, node_filter.key, pools, node_filter.tolerations)
+    return found | {domain for domain in on_offer if node_filter.admits(domain)}
 
 
 def hard_spreads(pod: Pod, snapshot: Snapshot) -> tuple[SpreadConstraint, ...]:
     """
     Return the spread constraints that kube-scheduler must obey for a pod.
 
-    By default constraints, pods that have none of their own are spread among the pods of the same
-    Services and the same controller.
+    The cluster's default constraints apply to pods without own constraints; they count the pods of
+    the same Services and the same controller.
     """
     spreads = pod.rules.spreads
     if not spreads and snapshot.settings.default_spreads:
@@ -199,14 +204,14 @@ def hard_spreads(pod: Pod, snapshot: Snapshot) -> tuple[SpreadConstraint, ...]:
 
 
 def _deduce_selector(pod: Pod, snapshot: Snapshot) -> LabelSelector:
-    """Join what the Services of a pod select with what its controller selects."""
+    """Combine the selectors of the Services and the controller of a pod."""
     labels: dict[str, Requirement] = {}
     for service in snapshot.services:
         pairs = service.selector
         if service.namespace == pod.namespace and pairs is not None:
-            wanted = {key: one_of(key, value) for key, value in pairs.items()}
-            if LabelSelector(tuple(wanted.values())).selects(pod.labels):
-                labels |= wanted
+            required = {key: one_of(key, value) for key, value in pairs.items()}
+            if LabelSelector(tuple(required.values())).selects(pod.labels):
+                labels |= required
     extra: tuple[Requirement, ...] = ()
     owner = next((each for each in pod.owners if each.is_controller), None)
     controller = _find_controller(owner, pod, snapshot)
@@ -220,19 +225,19 @@ def _deduce_selector(pod: Pod, snapshot: Snapshot) -> LabelSelector:
 def _find_controller(owner: Owner | None, pod: Pod, snapshot: Snapshot) -> PodController | None:
     if owner is None:
         return None
-    wanted = (pod.namespace, owner.name, _kind(owner))
+    required = (pod.namespace, owner.name, _kind(owner))
     for each in snapshot.controllers:
-        if (each.namespace, each.name, _kind(each)) == wanted:
+        if (each.namespace, each.name, _kind(each)) == required:
             return each
     return None
 
 
-def _kind(thing: Owner | PodController) -> tuple[str, str]:
-    return (thing.api_version, thing.kind)
+def _kind(obj: Owner | PodController) -> tuple[str, str]:
+    return (obj.api_version, obj.kind)
 
 
-def domains_on_offer(
-    scene: Scene,
+def offered_domains(
+    cluster: PlannedCluster,
     key: str,
     pools: Iterable[NodePool],
     tolerations: Sequence[Toleration] | None = None,
@@ -240,26 +245,26 @@ def domains_on_offer(
     """
     Return the domains that NodePools could open.
 
-    With tolerations given, only NodePools count whose taints are tolerated.
+    If `tolerations` are given, NodePools with other taints are left out.
     """
     found: set[str] = set()
     for pool in pools:
         if tolerations is None or tolerates(tolerations, pool.taints):
-            found |= _domains_of_pool(scene, key, pool)
+            found |= _domains_of_pool(cluster, key, pool)
     return frozenset(found)
 
 
-def domains_of_nodes(places: Iterable[NodePlace], key: str) -> frozenset[str]:
-    """Return the domains that have nodes which stay."""
+def node_domains(places: Iterable[NodePlace], key: str) -> frozenset[str]:
+    """Return the domains of nodes that are not deleting."""
     return frozenset().union(*(each.domains(key).values for each in places if each.is_staying))
 
 
-def _domains_of_pool(scene: Scene, key: str, pool: NodePool) -> set[str]:
+def _domains_of_pool(cluster: PlannedCluster, key: str, pool: NodePool) -> set[str]:
     own = merge(collect(pool.requirements), from_labels(pool.labels)).get(key)
     found = _finite(own)
-    for instance_type in scene.market.types[pool.name].values():
-        if (its := instance_type.requirements.get(key)) is not None:
-            found |= _finite(its if own is None else own & its)
+    for instance_type in cluster.market.types[pool.name].values():
+        if (of_type := instance_type.requirements.get(key)) is not None:
+            found |= _finite(of_type if own is None else own & of_type)
     return found
 
 

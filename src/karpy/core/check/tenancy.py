@@ -6,9 +6,14 @@ from itertools import combinations
 from msgspec import Struct
 
 from karpy.core.check.breaches import Breach, Rule, shortened
-from karpy.core.check.constraints import Alternatives, alternatives_of, hard_taints, still_to_come
+from karpy.core.check.constraints import (
+    Alternatives,
+    alternatives_of,
+    hard_taints,
+    missing_daemon_requests,
+)
 from karpy.core.check.market import Market
-from karpy.core.check.scene import LaunchPlace, NodePlace, Place, Scene
+from karpy.core.check.scene import LaunchPlace, NodePlace, Place, PlannedCluster
 from karpy.model.constraints import NodeTerm, first_untolerated
 from karpy.model.labels import HOSTNAME, INSTANCE_TYPE
 from karpy.model.pods import HostPort, Pod, PodVolume
@@ -23,19 +28,19 @@ from karpy.model.storage import (
 )
 
 
-def check_tenancy(scene: Scene) -> Iterator[Breach]:
-    """Look at each place on its own, with the pods that the plan puts there."""
-    storage = scene.snapshot.storage
-    for place in scene.places:
+def check_tenancy(cluster: PlannedCluster) -> Iterator[Breach]:
+    """Yield the breaches of each place by itself, with the pods that the plan puts there."""
+    storage = cluster.snapshot.storage
+    for place in cluster.places:
         if place.pods:
-            yield from _check_pods(place, scene.snapshot.settings)
+            yield from _check_pods(place, cluster.snapshot.settings)
             yield from _check_volumes(place, storage)
             yield from _check_ports(place)
-    for node in scene.nodes:
+    for node in cluster.nodes:
         if node.pods:
-            yield from _check_node_room(node, scene.market)
-            yield from _check_node_volumes(node, scene)
-    for launch in scene.launches:
+            yield from _check_node_room(node, cluster.market)
+            yield from _check_node_volumes(node, cluster)
+    for launch in cluster.launches:
         yield from _check_launch_room(launch)
         yield from _check_launch_volumes(launch, storage)
 
@@ -46,12 +51,12 @@ def _check_pods(place: Place, settings: Settings) -> Iterator[Breach]:
         if taint := first_untolerated(taints, pod.rules.tolerations):
             yield Breach(Rule.TAINT, place.name, pod.key, str(taint))
         if any(not place.meets(each) for each in alternatives_of(pod)):
-            yield Breach(Rule.NODE_AFFINITY, place.name, pod.key, _where_not(place, pod))
+            yield Breach(Rule.NODE_AFFINITY, place.name, pod.key, _failing_types(place, pod))
         if pod.rules.claims_devices and settings.ignore_device_claims:
             yield Breach(Rule.DEVICES, place.name, pod.key)
 
 
-def _where_not(place: Place, pod: Pod) -> str:
+def _failing_types(place: Place, pod: Pod) -> str:
     if isinstance(place, NodePlace):
         return ""
     return shortened([name for each in alternatives_of(pod) for name in place.lacking(each)])
@@ -63,20 +68,20 @@ def _check_volumes(place: Place, storage: Storage) -> Iterator[Breach]:
         for problem in problems:
             yield Breach(Rule.VOLUME_READY, place.name, pod.key, problem)
         for volume in volumes:
-            if volume.reach is not None and not place.meets(volume.reach):
+            if volume.topology is not None and not place.meets(volume.topology):
                 yield Breach(Rule.VOLUME_TOPOLOGY, place.name, pod.key, volume.claim)
 
 
 def _check_ports(place: Place) -> Iterator[Breach]:
-    """Look for clashes in which at least one new pod takes part; what runs already, runs."""
-    takers = [(pod, port) for pod in place.pods for port in pod.rules.ports]
-    there = [port for pod in place.bound for port in pod.rules.ports]
-    for pod, port in takers:
-        if _clashes(port, there):
+    """Yield host port conflicts in which at least one new pod takes part."""
+    new_ports = [(pod, port) for pod in place.pods for port in pod.rules.ports]
+    bound_ports = [port for pod in place.bound for port in pod.rules.ports]
+    for pod, port in new_ports:
+        if _clashes(port, bound_ports):
             yield Breach(Rule.HOST_PORT, place.name, pod.key, str(port.port))
-    for (one, port), (other, its) in combinations(takers, 2):
-        if one is not other and port.clashes_with(its):
-            yield Breach(Rule.HOST_PORT, place.name, other.key, f"{its.port} of {one.key}")
+    for (one, port), (other, second) in combinations(new_ports, 2):
+        if one is not other and port.clashes_with(second):
+            yield Breach(Rule.HOST_PORT, place.name, other.key, f"{second.port} of {one.key}")
 
 
 def _clashes(port: HostPort, others: list[HostPort] | tuple[HostPort, ...]) -> bool:
@@ -85,17 +90,16 @@ def _clashes(port: HostPort, others: list[HostPort] | tuple[HostPort, ...]) -> b
 
 def _check_node_room(place: NodePlace, market: Market) -> Iterator[Breach]:
     """
-    Fit the new pods into what the bound ones and the daemons still to come leave.
+    Yield a breach if the new pods do not fit beside bound pods and daemons that do not run yet.
 
-    Only what the new pods ask for must be there: a node that is short of something else already
-    is not the plan's fault.
+    Only resources that the new pods request count: a shortage of another one existed before.
     """
     daemons = [each for each in market.daemons if each.may_run(place.values, place.taints)]
-    there = place.node.allocatable
-    to_come = still_to_come(daemons, place.bound, there)
-    left = subtract(there, add(*(pod.requests for pod in place.bound), to_come))
-    wanted = add(*(pod.requests for pod in place.pods))
-    if short := _shortage(wanted, left):
+    allocatable = place.node.allocatable
+    missing = missing_daemon_requests(daemons, place.bound, allocatable)
+    left = subtract(allocatable, add(*(pod.requests for pod in place.bound), missing))
+    requests = add(*(pod.requests for pod in place.pods))
+    if short := _shortage(requests, left):
         yield Breach(Rule.RESOURCES, place.name, detail=short)
 
 
@@ -109,7 +113,7 @@ def _shortage(wanted: Resources, available: Resources) -> str:
 
 
 def _check_launch_room(place: LaunchPlace) -> Iterator[Breach]:
-    """Fit pods and daemons into every machine the cloud may pick."""
+    """Yield a breach if pods and daemons do not fit every machine the cloud may pick."""
     pods = add(*(pod.requests for pod in place.pods))
     ports = [port for pod in place.pods for port in pod.rules.ports]
     totals: dict[tuple[int, ...], Resources] = {}
@@ -130,10 +134,10 @@ def _check_launch_room(place: LaunchPlace) -> Iterator[Breach]:
         yield Breach(Rule.HOST_PORT, place.name, detail=f"with daemons on {shortened(clashing)}")
 
 
-def _check_node_volumes(place: NodePlace, scene: Scene) -> Iterator[Breach]:
-    """Count by the limits that the node publishes; of other drivers its type knows, in any pool."""
-    storage, node = scene.snapshot.storage, place.node
-    types = scene.snapshot.catalog.types_for(node.pool) if node.pool else ()
+def _check_node_volumes(place: NodePlace, cluster: PlannedCluster) -> Iterator[Breach]:
+    """Check volume limits: those of the node, for other drivers those of its instance type."""
+    storage, node = cluster.snapshot.storage, place.node
+    types = cluster.snapshot.catalog.types_for(node.pool) if node.pool else ()
     known = {each.name: each.volume_limits for each in types}
     limits = {**known.get(node.labels.get(INSTANCE_TYPE, ""), {}), **node.volume_limits}
     if why := over_limit(attached(place.pods, storage), attached(place.bound, storage), limits):
@@ -152,16 +156,16 @@ def _check_launch_volumes(place: LaunchPlace, storage: Storage) -> Iterator[Brea
 
 
 class Volume(Struct, frozen=True):
-    """A volume as its node sees it."""
+    """A volume of a pod, as far as its node matters."""
 
     claim: str
-    """Namespace and name of the PersistentVolumeClaim; pods may share it."""
-    reach: Alternatives | None
-    """Alternatives for the node's labels, or None if every node will do."""
+    """Namespace and name of the PersistentVolumeClaim; several pods may use it."""
+    topology: Alternatives | None
+    """Alternatives for the labels of the node; None if every node can attach the volume."""
 
 
 def volumes_of(pod: Pod, storage: Storage) -> tuple[list[Volume], list[str]]:
-    """Return the volumes that can be used, and for each of the others why it cannot."""
+    """Return the usable volumes of a pod, and why each other volume is unusable."""
     usable: list[Volume] = []
     problems: list[str] = []
     for each in pod.rules.volumes:
@@ -186,38 +190,38 @@ def _find(volume: PodVolume, pod: Pod, storage: Storage) -> Volume | str:
 
 def _as_bound(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> Volume | str:
     if volume is None or volume.is_deleting:
-        return "there is no such volume, or not for long"
+        return "its volume does not exist or is being deleted"
     if not claim.is_bind_completed:
         return "its claim is still being bound"
-    terms = tuple(_anywhere_local(term) if volume.is_local else term for term in volume.terms)
+    terms = tuple(_without_hostname(term) if volume.is_local else term for term in volume.terms)
     is_free = not terms or any(term is None for term in terms)
-    reach = None if is_free else tuple(term for term in terms if term is not None)
-    return Volume(claim.key, reach)
+    topology = None if is_free else tuple(term for term in terms if term is not None)
+    return Volume(claim.key, topology)
 
 
-def _anywhere_local(term: NodeTerm) -> NodeTerm | None:
+def _without_hostname(term: NodeTerm) -> NodeTerm | None:
     """
-    Forget which node a local volume is on; None if nothing else is asked.
+    Return the term of a local volume without its hostname; None if nothing else is left.
 
-    The node goes away with its pods, and the volume is made anew where the pod comes to be.
+    The node is deleted with its pods, and the volume is provisioned anew on the pod's new node.
     """
     rest = tuple(each for each in term.expressions if each.key != HOSTNAME)
     return NodeTerm(rest, term.has_match_fields) if rest else None
 
 
-def _as_unbound(claim: PersistentVolumeClaim, its_class: StorageClass | None) -> Volume | str:
-    if its_class is None:
+def _as_unbound(claim: PersistentVolumeClaim, storage_class: StorageClass | None) -> Volume | str:
+    if storage_class is None:
         return "its storage class does not exist"
-    if its_class.binding_mode == IMMEDIATE:
+    if storage_class.binding_mode == IMMEDIATE:
         return "its claim is bound before scheduling, but not yet"
-    return Volume(claim.key, its_class.topologies or None)
+    return Volume(claim.key, storage_class.topologies or None)
 
 
 def attached(pods: Iterable[Pod], storage: Storage) -> dict[str, set[str]]:
     """
-    Return the claims that pods have attached to their node, by driver.
+    Return the PersistentVolumeClaims of pods by driver.
 
-    For pods that run already it does not matter whether their volumes could be used anew.
+    Claims count whether or not they are usable, because bound pods have attached theirs already.
     """
     claims: dict[str, set[str]] = {}
     for pod in pods:
@@ -232,14 +236,14 @@ def _driver(claim: PersistentVolumeClaim, storage: Storage) -> str | None:
     if claim.volume_name:
         volume = storage.volumes.get(claim.volume_name)
         return volume.driver if volume else None
-    its_class = storage.classes.get(claim.storage_class or "")
-    return its_class.provisioner if its_class else None
+    storage_class = storage.classes.get(claim.storage_class or "")
+    return storage_class.provisioner if storage_class else None
 
 
 def over_limit(
     new: Mapping[str, set[str]], old: Mapping[str, set[str]], limits: Mapping[str, int | None]
 ) -> str | None:
-    """Name a driver that new pods take beyond its limit; None if there is none."""
+    """Return which driver new pods take beyond its limit, with numbers; None if none."""
     for driver, claims in sorted(new.items()):
         limit = limits.get(driver)
         before = old.get(driver, set())

@@ -1,4 +1,4 @@
-"""What a reconcile results in: objects as they should be, events, counts, log lines, a requeue."""
+"""The result of a reconcile: objects to write or delete, events, counts, log lines, a requeue."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -55,11 +55,11 @@ class Changes(Struct, frozen=True):
     remarks: tuple[Remark, ...] = ()
     requeue_after: timedelta | None = None
     has_registered: bool | None = None
-    """Whether a node of the pool has registered or failed to (False); None if that is open."""
+    """Whether a node of the pool registered (True) or failed to (False); None if neither yet."""
 
 
 def joined(first: Changes, then: Changes) -> Changes:
-    """Join the changes of two steps; the second began with what the first has changed."""
+    """Join the changes of two steps, the second of which started from the records of the first."""
     times = [each for each in (first.requeue_after, then.requeue_after) if each is not None]
     return Changes(
         claim=then.claim or first.claim,
@@ -115,7 +115,7 @@ def is_reschedulable(pod: Pod) -> bool:
 
 
 def with_finalizer(meta: Identity) -> Identity:
-    """Add the finalizer; the API server lets no deleting object take a new one."""
+    """Add the finalizer, except to a deleting object: the API server rejects that."""
     if FINALIZER in meta.finalizers or meta.is_deleting:
         return meta
     return replace(meta, finalizers=(*meta.finalizers, FINALIZER))
@@ -127,12 +127,12 @@ def without_finalizer(meta: Identity) -> Identity:
 
 
 def with_labels(meta: Identity, labels: Mapping[str, str]) -> Identity:
-    """Set labels, over those of the same key."""
+    """Set labels; they replace labels with the same key."""
     return replace(meta, labels={**meta.labels, **labels})
 
 
 def with_annotations(meta: Identity, annotations: Mapping[str, str]) -> Identity:
-    """Set annotations, over those of the same key."""
+    """Set annotations; they replace annotations with the same key."""
     return replace(meta, annotations={**meta.annotations, **annotations})
 
 
@@ -157,19 +157,19 @@ def about_pod(pod: Pod) -> Subject:
 
 
 def listed(names: tuple[str, ...], most: int = _SHOWN_MAX) -> str:
-    """Name the first few and count the rest: `a, b and 3 other(s)`."""
+    """List the first few names and count the rest: `a, b and 3 other(s)`."""
     hidden = len(names) - most
     text = ", ".join(names[:most])
     return f"{text} and {hidden} other(s)" if hidden > 0 else text
 
 
 def hydrate_claim(claim: ClaimRecord) -> Changes:
-    """Set the label of its node class on a claim that an earlier release has made."""
+    """Set the node class label on a claim that was created by a release without it."""
     return Changes(replace(claim, meta=with_labels(claim.meta, _labels(claim))))
 
 
 def hydrate_node(node: NodeRecord, claim: ClaimRecord) -> Changes:
-    """Set the label of its claim's node class on a node."""
+    """Set the node class label of its claim on a node."""
     return Changes(node=replace(node, meta=with_labels(node.meta, _labels(claim))))
 
 

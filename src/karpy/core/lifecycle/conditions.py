@@ -19,14 +19,14 @@ CONSISTENT: Final = "ConsistentStateFound"
 DISRUPTION_REASON: Final = "DisruptionReason"
 
 
-def begun(claim: ClaimRecord, now: datetime) -> ClaimRecord:
+def with_initial_conditions(claim: ClaimRecord, now: datetime) -> ClaimRecord:
     """Set the conditions that Ready depends on to Unknown, unless they are set."""
     created = claim.meta.created or now
     return replace(claim, conditions=claim.conditions.begun(created, now, claim.meta.generation))
 
 
 def with_true(claim: ClaimRecord, type_: str, now: datetime) -> ClaimRecord:
-    """Set a condition to True; its type is the reason."""
+    """Set a condition to True, with its type as the reason."""
     return _with_condition(claim, Condition(type_, TRUE, now, type_), now)
 
 
@@ -40,7 +40,7 @@ def with_true_because(
 def with_unknown(
     claim: ClaimRecord, type_: str, reason: str, message: str, now: datetime
 ) -> ClaimRecord:
-    """Set a condition to Unknown, with what it waits for."""
+    """Set a condition to Unknown, with a reason and a message."""
     return _with_condition(claim, Condition(type_, UNKNOWN, now, reason, message), now)
 
 
@@ -59,7 +59,7 @@ def without(claim: ClaimRecord, type_: str) -> ClaimRecord:
 
 
 def restated(claim: ClaimRecord, type_: str, now: datetime) -> ClaimRecord:
-    """Set a condition to its present value for the present generation of the claim."""
+    """Set the observedGeneration of a condition to the present generation of the claim."""
     condition = claim.conditions.get(type_)
     return claim if condition is None else _with_condition(claim, condition, now)
 
@@ -70,7 +70,7 @@ def is_decided(claim: ClaimRecord, type_: str) -> bool:
 
 
 def changed(claim: ClaimRecord, type_: str) -> datetime:
-    """Return when a condition got its status; the creation of the claim if it is not set."""
+    """Return when a condition got its status; for an unset one, when the claim was created."""
     condition = claim.conditions.get(type_)
     if condition is not None:
         return condition.changed

@@ -1,4 +1,4 @@
-"""Which pods of a terminating node are evicted next, and when the node is empty and detached."""
+"""Which pods of a terminating node to evict next, and whether it is drained and detached."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -32,19 +32,19 @@ from karpy.model.resources import CPU, MEMORY
 from karpy.model.storage import VolumeAttachment
 
 LEAST_DRAIN: Final = timedelta(seconds=5)
-LOOK_AGAIN: Final = timedelta(seconds=1)
+REQUEUE_PERIOD: Final = timedelta(seconds=1)
 _DRAINING: Final = "Draining"
 _AWAITING: Final = "AwaitingVolumeDetachment"
 _GRACE_ELAPSED: Final = "TerminationGracePeriodElapsed"
 _PLANNED: Final = frozenset({DisruptionReason.UNDERUTILIZED.value, DisruptionReason.DRIFTED.value})
-"""Reasons of commands for whose pods room is left elsewhere, as little as possible."""
+"""Disruption reasons whose commands plan just enough room for the evicted pods on other nodes."""
 _SIZES: Final = (CPU, MEMORY)
 _WAVES: Final = (
     (timedelta(seconds=1), 1 / 4),
     (timedelta(seconds=2), 1 / 8),
     (timedelta(seconds=3), 1 / 16),
 )
-"""Until when in a drain no pods are evicted but those that request this share of the node."""
+"""Until this time after its start, a drain evicts only pods that request this share of the node."""
 
 
 class Drain(Struct, frozen=True, gc=False):
@@ -57,7 +57,7 @@ class Drain(Struct, frozen=True, gc=False):
 
 
 class DrainingNode(Struct, frozen=True, gc=False):
-    """A node that is drained, and the pods on it."""
+    """A node being drained, and the pods on it."""
 
     node: NodeRecord
     claim: ClaimRecord | None = None
@@ -65,11 +65,11 @@ class DrainingNode(Struct, frozen=True, gc=False):
     deadline: datetime | None = None
     """By when all pods must be gone; None is no deadline."""
     refused: Mapping[str, str] = {}
-    """Why the last eviction request of pods, by UID, was refused."""
+    """Why the last eviction request was refused, by UID of the pod."""
 
 
 def drain(draining: DrainingNode, now: datetime) -> Drain:
-    """Evict the pods of the first tier; name the pods that block the drain."""
+    """Return the pods to evict now, and Drained with a message that names the blocking pods."""
     waiting = [each for each in draining.pods if each.is_waited_for(now)]
     if not waiting:
         return _emptied(draining, now)
@@ -85,7 +85,7 @@ def drain(draining: DrainingNode, now: datetime) -> Drain:
     if claim is not None:
         claim = with_unknown(claim, DRAINED, _DRAINING, message, now)
     notice = drain_failed_notice(draining.node, why, *blockers)
-    changes = Changes(claim, notices=(notice,), requeue_after=LOOK_AGAIN)
+    changes = Changes(claim, notices=(notice,), requeue_after=REQUEUE_PERIOD)
     return Drain(changes, _evictions_due(draining, waiting, now))
 
 
@@ -98,7 +98,7 @@ def find_blockers(
 
 
 def first_tier(waiting: Sequence[Pod]) -> list[Pod]:
-    """Return the pods to evict first: critical pods come last, daemons after the rest."""
+    """Return the pods to evict first: non-critical before critical, daemons last among each."""
     ranks = [(pod.disruption.is_critical, pod.is_daemon) for pod in waiting]
     lowest = min(ranks, default=None)
     return [pod for pod, rank in zip(waiting, ranks, strict=True) if rank == lowest]
@@ -114,7 +114,7 @@ def _evictions_due(
     rest = [pod for pod in waiting if pod not in late]
     chosen = (*late, *_first_wave(draining, first_tier(rest), now))
     node = draining.node
-    # The eviction queue keeps this order: the largest pods find their room while it is free.
+    # The eviction queue keeps this order, so that the largest pods are rescheduled first.
     chosen = tuple(sorted(chosen, key=lambda pod: (-_share_of(pod, node), pod.key)))
     return tuple(Eviction(pod.namespace, pod.name, pod.uid, deadline=deadline) for pod in chosen)
 
@@ -135,7 +135,7 @@ def _first_wave(draining: DrainingNode, pods: Sequence[Pod], now: datetime) -> S
 
 
 def _share_of(pod: Pod, node: NodeRecord) -> float:
-    """Return the share of its node that a pod requests, of what it requests most of."""
+    """Return the larger of the shares of CPU and memory of its node that a pod requests."""
     shares = [pod.requests.get(key, 0) / (node.allocatable.get(key, 0) or 1) for key in _SIZES]
     return max(shares)
 
@@ -150,7 +150,7 @@ def _emptied(draining: DrainingNode, now: datetime) -> Drain:
         claim = with_unknown(claim, DRAINED, _DRAINING, _DRAINING, now)
     # A pod that was bound a moment ago may not be in the cache yet.
     if now - changed(claim, DRAINED) < LEAST_DRAIN:
-        return Drain(Changes(claim, requeue_after=LOOK_AGAIN))
+        return Drain(Changes(claim, requeue_after=REQUEUE_PERIOD))
     pool = draining.node.meta.labels.get(NODE_POOL, "")
     counts = (Count("nodes_drained_total", {"nodepool": pool}),)
     return Drain(Changes(with_true(claim, DRAINED, now), counts=counts), is_done=True)
@@ -178,9 +178,9 @@ def find_pending(
     now: datetime,
 ) -> tuple[str, ...]:
     """
-    Name the attachments to wait for: all but those of pods that are not drained.
+    Name the attachments to wait for: all except those of pods that a drain leaves on the node.
 
-    `volumes` are the PersistentVolumes by namespace and name of their claim.
+    `volumes` maps namespace and name of a PersistentVolumeClaim to its PersistentVolume.
     """
     kept = {
         volumes.get((pod.namespace, volume.claim_of(pod.name)))
@@ -192,7 +192,7 @@ def find_pending(
 
 
 def await_detachment(draining: DrainingNode, pending: Sequence[str], now: datetime) -> Detachment:
-    """Wait until volumes are detached, so that pods can use them elsewhere, or for the deadline."""
+    """Wait until all volumes are detached and can be attached elsewhere, or until the deadline."""
     claim, deadline = draining.claim, draining.deadline
     if not pending:
         if claim is not None:
@@ -211,4 +211,4 @@ def await_detachment(draining: DrainingNode, pending: Sequence[str], now: dateti
         f"Awaiting deletion of bound volumeattachments ({listed(tuple(pending))})",
         same_as=(node.name,),
     )
-    return Detachment(Changes(claim, notices=(notice,), requeue_after=LOOK_AGAIN))
+    return Detachment(Changes(claim, notices=(notice,), requeue_after=REQUEUE_PERIOD))

@@ -1,4 +1,4 @@
-"""The eviction of one pod: whether it is allowed, what to do next, and what the answer means."""
+"""The eviction of one pod: whether it is allowed, the next request, what the response means."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -43,7 +43,7 @@ class Eviction(Struct, frozen=True, gc=False):
     uid: str
     mode: EvictionMode = EvictionMode.FORCE_DELETE
     deadline: datetime | None = None
-    """When the pod must be gone; None is no deadline."""
+    """The time by which the pod must be gone; None is no deadline."""
 
     @property
     def key(self) -> str:
@@ -54,15 +54,15 @@ class EvictionVerb(Enum):
     """What to do with a pod that is to be evicted."""
 
     DROP = "Drop"
-    """Nothing: it is gone, deleting, or not to be evicted any more."""
+    """Send no request: the pod is gone, is deleting, or need not be evicted any more."""
     EVICT = "Evict"
     DELETE = "Delete"
-    STAY = "Stay"
-    """Try again later: do-not-disrupt protects it now."""
+    RETRY = "Retry"
+    """Send no request now, but later: do-not-disrupt protects the pod."""
 
 
 class EvictionStep(Struct, frozen=True, gc=False):
-    """What to do with a pod, and the events to emit before."""
+    """What to do with a pod, and the events to emit before that."""
 
     verb: EvictionVerb
     grace_seconds: int | None = None
@@ -71,7 +71,7 @@ class EvictionStep(Struct, frozen=True, gc=False):
 
 
 class EvictionAnswer(Struct, frozen=True, gc=False):
-    """What the API server's answer to an eviction or a deletion means."""
+    """What the API server's response to an eviction or a deletion means."""
 
     is_done: bool
     refusal: str = ""
@@ -81,7 +81,7 @@ class EvictionAnswer(Struct, frozen=True, gc=False):
 
 
 def merged(known: Eviction | None, new: Eviction) -> Eviction:
-    """Merge an eviction with the one in the queue: the earlier deadline, the harder mode."""
+    """Merge an eviction with the queued one: the earlier deadline, ForceDelete before Timeout."""
     if known is None or known.uid != new.uid:
         return new
     if known.mode is not new.mode:
@@ -111,7 +111,7 @@ def next_step(eviction: Eviction, pod: Pod | None, now: datetime) -> EvictionSte
         return EvictionStep(EvictionVerb.DROP)
     protection = protection_of(pod, now)
     return EvictionStep(
-        EvictionVerb.STAY if protection.is_active else EvictionVerb.EVICT,
+        EvictionVerb.RETRY if protection.is_active else EvictionVerb.EVICT,
         notices=protection.notices,
     )
 
@@ -126,7 +126,7 @@ def is_past_threshold(pod: Pod, deadline: datetime, now: datetime) -> bool:
 
 
 def after_eviction(pod: Pod, node: NodeRecord | None, reason: str, code: int) -> EvictionAnswer:
-    """Read the answer to an eviction; `reason` is why the node is disrupted."""
+    """Interpret the response to an eviction; `reason` is why the node is disrupted."""
     counted = Count("pods_eviction_requests_total", {"code": str(code)})
     if _OK <= code < _REDIRECT:
         notice = Notice(about_pod(pod), "Evicted", f"Evicted pod: {reason}", same_as=(pod.name,))
@@ -139,21 +139,21 @@ def after_eviction(pod: Pod, node: NodeRecord | None, reason: str, code: int) ->
     return EvictionAnswer(False, counts=(counted,))
 
 
-def after_clash(pod: Pod, node: NodeRecord | None, code: int) -> EvictionAnswer:
-    """Read the refusal of an eviction because several budgets select the pod."""
+def after_budget_conflict(pod: Pod, node: NodeRecord | None, code: int) -> EvictionAnswer:
+    """Interpret a refused eviction: several PodDisruptionBudgets select the pod."""
     counted = Count("pods_eviction_requests_total", {"code": str(code)})
     return _refused(pod, node, PDBS_UNSUPPORTED, counted)
 
 
 def after_deletion(reason: str, code: int) -> EvictionAnswer:
-    """Read the answer to a forced deletion."""
+    """Interpret the response to a forced deletion."""
     if _OK <= code < _REDIRECT:
         return EvictionAnswer(True, counts=(_drained(reason),))
     return EvictionAnswer(code in {_NOT_FOUND, _CONFLICT})
 
 
 def eviction_reason(claim: ClaimRecord | None) -> str:
-    """Return why the pods of a claim's node are evicted; empty without a claim."""
+    """Return the reason for evictions from the node of a claim; empty without a claim."""
     if claim is None:
         return ""
     condition = claim.conditions.get(DISRUPTION_REASON)
@@ -206,7 +206,7 @@ class Protection(Struct, frozen=True, gc=False):
 
     is_active: bool = False
     until: datetime | None = None
-    """None if the protection has no end, or the pod has not started yet."""
+    """None if the protection has no end or the pod has not started."""
     notices: tuple[Notice, ...] = ()
 
 
@@ -242,7 +242,7 @@ def is_evictable(pod: Pod, now: datetime) -> bool:
 
 
 def is_held(pod: Pod, budgets: Iterable[DisruptionBudget], now: datetime) -> bool:
-    """Say whether no drain evicts a pod, however long it waits, as long as this is said of it."""
+    """Say whether do-not-disrupt or a PodDisruptionBudget keeps every drain from evicting a pod."""
     if not pod.is_active:
         return False
     if pod.disruption.do_not_disrupt is not None and protection_of(pod, now).is_active:

@@ -1,4 +1,4 @@
-"""How long a NodeClaim may take to become a node, and how long it may be one."""
+"""How long a NodeClaim may take to launch and register, and when it expires."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,7 +15,7 @@ REGISTRATION_TIMEOUT: Final = timedelta(minutes=15)
 def check_liveness(
     claim: ClaimRecord, now: datetime, launch_timeout: timedelta = LAUNCH_TIMEOUT
 ) -> Changes:
-    """Delete a claim that takes too long to be launched or to register."""
+    """Delete a claim that is not launched or not registered in time."""
     if claim.meta.is_deleting or claim.conditions.is_true(REGISTERED):
         return Changes()
     if claim.conditions.is_true(LAUNCHED):
@@ -37,7 +37,7 @@ def check_liveness(
 
 def check_expiry(claim: ClaimRecord, now: datetime, pods: int = 0) -> Changes:
     """
-    Delete a claim that is older than its expireAfter; budgets and do-not-disrupt do not delay that.
+    Delete a claim that is older than its expireAfter, regardless of budgets and do-not-disrupt.
 
     `pods` is the number of pods that must be rescheduled.
     """

@@ -12,7 +12,7 @@ from karpy.model.records import ClaimRecord, NodeRecord
 
 PERIOD: Final = timedelta(minutes=2)
 ORPHAN_AGE: Final = timedelta(seconds=30)
-"""A younger machine may belong to a claim whose provider ID is not written yet."""
+"""A younger machine may belong to a claim whose provider ID has not been written."""
 
 
 class CloudMachine(Struct, frozen=True, gc=False):
@@ -22,7 +22,7 @@ class CloudMachine(Struct, frozen=True, gc=False):
     claim: str
     """Name of the NodeClaim it was launched for."""
     created: datetime
-    is_ending: bool = False
+    is_terminating: bool = False
 
 
 def collect_claim(
@@ -32,10 +32,10 @@ def collect_claim(
     pods: int = 0,
 ) -> Changes:
     """
-    Delete a registered claim whose machine is gone; a Ready node proves that it is not.
+    Delete a registered claim whose machine is gone; a Ready node proves that it still runs.
 
     `machines` are the provider IDs of live machines, listed after the claim was read. `nodes` are
-    those with the claim's provider ID; `pods` is the number of pods to reschedule.
+    the nodes with the claim's provider ID; `pods` is the number of pods to reschedule.
     """
     if claim.meta.is_deleting or not claim.conditions.is_true(REGISTERED):
         return Changes()
@@ -51,16 +51,16 @@ def collect_claim(
 
 def find_live_machines(machines: Iterable[CloudMachine]) -> frozenset[str]:
     """Return the provider IDs of the machines that are not terminating."""
-    return frozenset(each.provider_id for each in machines if not each.is_ending)
+    return frozenset(each.provider_id for each in machines if not each.is_terminating)
 
 
 def find_orphans(
     machines: Iterable[CloudMachine], claims: Iterable[ClaimRecord], now: datetime
 ) -> tuple[CloudMachine, ...]:
     """
-    List the machines to terminate: those that belong to no claim.
+    List the machines to terminate: machines that belong to no claim.
 
-    The machines must have been listed before the claims, since a claim exists before its machine.
+    List the machines before the claims: a claim is created before its machine.
     """
     known = tuple(claims)
     owned = {each.provider_id for each in known if each.provider_id}
@@ -68,7 +68,7 @@ def find_orphans(
     orphans = (
         each
         for each in machines
-        if not each.is_ending
+        if not each.is_terminating
         and now - each.created > ORPHAN_AGE
         and each.provider_id not in owned
         and each.claim not in expected

@@ -1,4 +1,4 @@
-"""Whether a registered node has what its NodeClaim promised: before it is used, and ever after."""
+"""Whether a registered node is initialized, and whether it has the capacity of its NodeClaim."""
 
 import json
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ _LEAST_SHARE: Final = 0.9
 
 
 class UnmetCondition(Struct, frozen=True, gc=False):
-    """A condition of initialization that a node does not meet yet."""
+    """A precondition of Initialized that a node does not meet."""
 
     reason: str
     message: str
@@ -60,20 +60,20 @@ def initialize(
     unpublished_drivers: Sequence[str] = (),
 ) -> Changes:
     """
-    Set Initialized on the claim of a registered node, or the reason why it is not.
+    Set Initialized on the claim of a registered node to True, or to Unknown with the reason.
 
-    `nodes` are those with the claim's provider ID. `unpublished_drivers` are the device drivers
-    that pods of the claim need and that have not published all their devices yet.
+    `nodes` are the nodes with the claim's provider ID. `unpublished_drivers` are the device
+    drivers that pods of the claim need and that have not published all their devices.
     """
     if is_decided(claim, INITIALIZED):
         return Changes(restated(claim, INITIALIZED, now))
     if claim.conditions.is_true(REBOOTING) or not claim.conditions.is_true(REGISTERED):
         return Changes()
     node = nodes[0] if len(nodes) == 1 else None
-    lack = find_unmet_condition(claim, node, unpublished_drivers)
-    if node is None or lack is not None:
-        assert lack is not None
-        return Changes(with_unknown(claim, INITIALIZED, lack.reason, lack.message, now))
+    unmet = find_unmet_condition(claim, node, unpublished_drivers)
+    if node is None or unmet is not None:
+        assert unmet is not None
+        return Changes(with_unknown(claim, INITIALIZED, unmet.reason, unmet.message, now))
     fields = {
         "NodeClaim": claim.name,
         "provider-id": claim.provider_id,
@@ -90,7 +90,7 @@ def initialize(
 def find_unmet_condition(
     claim: ClaimRecord, node: NodeRecord | None, unpublished_drivers: Sequence[str] = ()
 ) -> UnmetCondition | None:
-    """Return the first condition of initialization that a node does not meet, or None."""
+    """Return the first precondition of Initialized that a node does not meet, or None."""
     if node is None:
         return UnmetCondition("NodeNotFound", "Node not registered with cluster")
     if not node.is_ready:
@@ -135,7 +135,7 @@ def _quoted(what: object) -> str:
 
 
 def check_consistency(claim: ClaimRecord, node: NodeRecord, now: datetime) -> Changes:
-    """Set ConsistentStateFound: False if a node has less of a resource than its claim."""
+    """Set ConsistentStateFound, to False if a node has much less of a resource than its claim."""
     if claim.meta.is_deleting:
         return Changes()
     issues = find_issues(claim, node)
@@ -158,7 +158,7 @@ def check_consistency(claim: ClaimRecord, node: NodeRecord, now: datetime) -> Ch
 
 
 def find_issues(claim: ClaimRecord, node: NodeRecord) -> tuple[str, ...]:
-    """List the resources that an initialized node has too little of."""
+    """List the resources of which an initialized node has less than 90% of its claim's capacity."""
     if not claim.conditions.is_true(INITIALIZED):
         return ()
     issues = []

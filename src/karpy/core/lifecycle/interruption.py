@@ -1,4 +1,4 @@
-"""What a NodeClaim becomes when its cloud announces the end of its machine."""
+"""What to do with a NodeClaim when the cloud announces the interruption of its machine."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,14 +15,14 @@ class Announcement(Struct, frozen=True, gc=False):
     """What a cloud announces about a machine."""
 
     reason: str
-    """The label that metrics have: `spot_interrupted`."""
+    """The value of the label `reason` in metrics: `spot_interrupted`."""
     event: str
     """The reason of the event: `SpotInterrupted`."""
     note: str
     is_advice: bool = False
-    """Whether it is worth an event only."""
+    """Whether to emit an event only."""
     is_forceful: bool = False
-    """Whether pods are not waited for: the machine does not work any more."""
+    """Whether to delete the pods without a grace period: the machine does not work any more."""
 
 
 def interrupt(
@@ -32,7 +32,7 @@ def interrupt(
     now: datetime,
     pods: int | None = None,
 ) -> Changes:
-    """Delete a claim whose machine ends; advice leaves it as it is. Both get events."""
+    """Delete a claim whose machine is interrupted, unless it is only advice; emit events."""
     subjects = [about_claim(claim), *map(about_node, nodes)]
     changes = Changes(
         notices=tuple(
@@ -58,10 +58,10 @@ def interrupt(
         )
         for each in subjects
     )
-    ended = Changes(
+    deletion = Changes(
         with_termination_deadline(claim, now) if announcement.is_forceful else None,
         deletes_claim=True,
         notices=terminating,
         counts=disruption_counts(claim, announcement.reason, pods),
     )
-    return joined(changes, ended)
+    return joined(changes, deletion)

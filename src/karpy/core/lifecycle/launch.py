@@ -1,4 +1,4 @@
-"""What the answer of a cloud makes of a NodeClaim that is to be launched."""
+"""What to write on a NodeClaim before its launch and after the response of the cloud."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -34,7 +34,7 @@ _NO_CAPACITY: Final = "InsufficientCapacityError"
 
 
 class LaunchedMachine(Struct, frozen=True, gc=False):
-    """What a cloud answers about the machine it has launched for a claim."""
+    """What a cloud returns about the machine it launched for a claim."""
 
     provider_id: str
     labels: Mapping[str, str] = {}
@@ -44,20 +44,20 @@ class LaunchedMachine(Struct, frozen=True, gc=False):
     image: str = ""
 
 
-def hold(claim: ClaimRecord) -> Changes:
-    """Add the finalizer to a claim; it is written before the cloud is asked for a machine."""
+def add_finalizer(claim: ClaimRecord) -> Changes:
+    """Add the finalizer to a claim; it must be written before the machine is launched."""
     return Changes(replace(claim, meta=with_finalizer(claim.meta)))
 
 
 def is_to_launch(claim: ClaimRecord) -> bool:
-    """Say whether to ask the cloud for a machine now: only once the finalizer is written."""
+    """Say whether to launch the machine of a claim now: only after the finalizer is written."""
     if claim.meta.is_deleting or is_decided(claim, LAUNCHED):
         return False
     return FINALIZER in claim.meta.finalizers
 
 
 def launch_succeeded(claim: ClaimRecord, machine: LaunchedMachine, now: datetime) -> Changes:
-    """Set Launched, provider ID, capacity and labels; a label that the claim has already stays."""
+    """Set Launched, provider ID, capacity and labels; labels the claim already has are kept."""
     meta = replace(
         claim.meta,
         labels={**machine.labels, **claim.meta.labels},
@@ -85,8 +85,8 @@ def launch_succeeded(claim: ClaimRecord, machine: LaunchedMachine, now: datetime
     return Changes(with_true(launched, LAUNCHED, now), remarks=(remark,))
 
 
-def launch_sold_out(claim: ClaimRecord, problem: str, pods: Iterable[Pod] = ()) -> Changes:
-    """Delete a claim for which there is no capacity; its pending pods get an event."""
+def launch_without_capacity(claim: ClaimRecord, problem: str, pods: Iterable[Pod] = ()) -> Changes:
+    """Delete a claim for which there is no capacity; emit an event on its pending pods."""
     notice = Notice(
         about_claim(claim),
         _NO_CAPACITY,
@@ -120,7 +120,7 @@ def launch_without_class(claim: ClaimRecord, problem: str) -> Changes:
 def launch_failed(
     claim: ClaimRecord, problem: str, now: datetime, reason: str = "LaunchFailed"
 ) -> Changes:
-    """Set Launched to Unknown with the error; the launch is tried again later."""
+    """Set Launched to Unknown with the error; the launch is retried."""
     updated = with_unknown(claim, LAUNCHED, reason, shortened(problem), now)
     return Changes(updated, remarks=(_failure(problem),))
 

@@ -1,8 +1,8 @@
 """
-The reboot of a node: drained first, then awaited.
+The reboot of a node: drain the node, request the reboot, wait until the node is ready again.
 
-All state is written on the NodeClaim, so that another leader can go on: the boot that is to
-end, that the cloud was asked, and since when.
+All state is written on the NodeClaim, so that another leader can continue: the boot ID before the
+reboot, that the reboot was requested, and when.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -51,12 +51,12 @@ _TAINT: Final = Taint(REBOOTING_TAINT, NO_SCHEDULE)
 
 
 class RebootStep(Struct, frozen=True, gc=False):
-    """The next step of a reboot: write the changes, evict pods, ask the cloud."""
+    """The next step of a reboot: write the changes, evict the pods, request it from the cloud."""
 
     changes: Changes
     evictions: tuple[Eviction, ...] = ()
     operation: str = ""
-    """The operation ID to ask the cloud with; empty if it is not to be asked now."""
+    """The operation ID of the request to the cloud; empty if none is to be sent now."""
 
 
 class RebootFailure(Struct, frozen=True, gc=False):
@@ -72,18 +72,18 @@ UNSUPPORTED: Final = RebootFailure("provider_error", "reboot not implemented by 
 _NOT_ISSUED: Final = RebootFailure(
     "provider_error", "reboot was not issued within the issuance timeout"
 )
-_NOT_BACK: Final = RebootFailure(
+_NOT_RECOVERED: Final = RebootFailure(
     "recovery_timeout", "node did not recover within the observation window"
 )
 
 
 def is_rebooting(claim: ClaimRecord) -> bool:
-    """Say whether a claim's node is to be rebooted, or is being rebooted."""
+    """Say whether a reboot of a claim's node is requested or in progress."""
     return claim.conditions.is_true(REBOOTING) and not claim.meta.is_deleting
 
 
 def has_to_drain(claim: ClaimRecord) -> bool:
-    """Say whether the node of a claim is still to be drained before its reboot."""
+    """Say whether the drain of a claim's node before its reboot is not finished."""
     condition = claim.conditions.get(REBOOTING)
     is_issued = condition is not None and condition.reason == ISSUED
     return not is_issued and REBOOT_BOOT_ID not in claim.meta.annotations
@@ -99,12 +99,12 @@ def reboot(
     """
     Take the next step of a reboot.
 
-    `asked_since` is when the cloud was first asked, as far as that is remembered.
+    `asked_since` is when this process first sent the request to the cloud; None if it did not.
     """
     condition = claim.conditions.get(REBOOTING)
     assert condition is not None
     if condition.reason == ISSUED:
-        return _await_return(claim, node, now)
+        return _await_recovery(claim, node, now)
     text = claim.meta.annotations.get(REBOOT_GRACE_PERIOD)
     grace = None if text is None else parse_duration(text)
     if text is not None and (grace is None or grace < _FORCEFUL):
@@ -128,7 +128,7 @@ def reboot(
 
 
 def issued(claim: ClaimRecord, node: NodeRecord | None, now: datetime) -> Changes:
-    """Set Rebooting to issued; until the machine is back, its node is not initialized."""
+    """Set the reason of Rebooting to RebootIssued, and Initialized to Unknown until it is ready."""
     condition = claim.conditions.get(REBOOTING)
     assert condition is not None
     claim = with_true_because(claim, REBOOTING, ISSUED, condition.message, now)
@@ -142,7 +142,7 @@ def fail(
     now: datetime,
     detail: str = "",
 ) -> Changes:
-    """Delete the claim of a node that does not come back; it has no replacement yet."""
+    """Delete the claim of a node whose reboot failed."""
     grace = parse_duration(claim.meta.annotations.get(REBOOT_GRACE_PERIOD, ""))
     fields = {"NodeClaim": claim.name, "result": failure.result}
     return Changes(
@@ -162,10 +162,10 @@ def _drain(
     grace: timedelta | None,
     now: datetime,
 ) -> RebootStep:
-    """Evict the pods; those that are left at the deadline stay through the reboot."""
+    """Evict the pods until the deadline; the pods that are left then stay through the reboot."""
     requested = changed(claim, REBOOTING)
     if grace == _FORCEFUL:
-        return RebootStep(_remembering(claim, node))
+        return RebootStep(_with_boot_id(claim, node))
     deadline = None if grace is None else requested + max(grace, LEAST_DRAIN)
     waiting = [each for each in pods if each.is_waited_for(now)]
     if waiting and (deadline is None or now < deadline):
@@ -178,23 +178,25 @@ def _drain(
     # A pod that was bound a moment ago may not be in the cache yet.
     if now - requested < LEAST_DRAIN:
         return RebootStep(Changes(requeue_after=requested + LEAST_DRAIN - now))
-    return RebootStep(_remembering(claim, node))
+    return RebootStep(_with_boot_id(claim, node))
 
 
-def _await_return(claim: ClaimRecord, node: NodeRecord | None, now: datetime) -> RebootStep:
+def _await_recovery(claim: ClaimRecord, node: NodeRecord | None, now: datetime) -> RebootStep:
     claim = _uninitialized(claim, now)
     since = changed(claim, INITIALIZED)
     is_late = now - since > RECOVERY_TIMEOUT
     if node is None:
         changes = (
-            fail(claim, None, _NOT_BACK, now) if is_late else Changes(claim, requeue_after=POLL)
+            fail(claim, None, _NOT_RECOVERED, now)
+            if is_late
+            else Changes(claim, requeue_after=POLL)
         )
         return RebootStep(changes)
     is_new = node.boot_id != claim.meta.annotations.get(REBOOT_BOOT_ID)
     if is_new and node.is_ready:
         return RebootStep(_succeeded(claim, node, now))
     if is_late:
-        return RebootStep(fail(claim, node, _NOT_BACK, now))
+        return RebootStep(fail(claim, node, _NOT_RECOVERED, now))
     note = "New boot observed (bootID changed); awaiting node readiness"
     seen = _unlabelled(node) or node
     return RebootStep(
@@ -222,7 +224,7 @@ def _succeeded(claim: ClaimRecord, node: NodeRecord, now: datetime) -> Changes:
         with_false(done, REBOOTING, "RebootSucceeded", message, now),
         _untainted(seen) or seen,
         counts=(*_counts(claim, "succeeded", now), recovery),
-        remarks=(_ended(claim, "succeeded"),),
+        remarks=(_outcome_remark(claim, "succeeded"),),
     )
 
 
@@ -232,12 +234,12 @@ def _invalid(claim: ClaimRecord, text: str, now: datetime) -> Changes:
         with_false(claim, REBOOTING, "RebootFailed", message, now),
         notices=(_notice(claim, "RebootFailed", message, is_warning=True),),
         counts=_counts(claim, "invalid_request", now),
-        remarks=(_ended(claim, "invalid_request"),),
+        remarks=(_outcome_remark(claim, "invalid_request"),),
     )
 
 
-def _remembering(claim: ClaimRecord, node: NodeRecord) -> Changes:
-    """Annotate the claim with the boot that is to end; the cloud is asked once that is written."""
+def _with_boot_id(claim: ClaimRecord, node: NodeRecord) -> Changes:
+    """Annotate the claim with the boot ID; once that is written, the reboot is requested."""
     meta = with_annotations(claim.meta, {REBOOT_BOOT_ID: node.boot_id})
     return Changes(replace(claim, meta=meta), requeue_after=timedelta(seconds=1))
 
@@ -292,6 +294,6 @@ def _counts(claim: ClaimRecord, result: str, now: datetime) -> tuple[Count, Coun
     )
 
 
-def _ended(claim: ClaimRecord, result: str) -> Remark:
+def _outcome_remark(claim: ClaimRecord, result: str) -> Remark:
     fields = {"NodeClaim": claim.name, "result": result}
     return Remark("reboot reached terminal outcome", fields)

@@ -1,4 +1,4 @@
-"""A Node registers: it gets what its NodeClaim promises, opens for pods, and is initialized."""
+"""Registration of a Node: sync it with its NodeClaim, remove its gate, and initialize it."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,10 +13,10 @@ from karpy.core.lifecycle.conditions import (
     INITIALIZED,
     LAUNCHED,
     REGISTERED,
-    begun,
     is_decided,
     restated,
     with_false,
+    with_initial_conditions,
     with_true,
     with_unknown,
 )
@@ -45,15 +45,15 @@ _MISSING: Final = (
     f"Missing {UNREGISTERED_TAINT} taint which prevents registration related race conditions on "
     "Karpenter-managed nodes"
 )
-HEARING_TIME: Final = timedelta(seconds=0.5)
-"""A busy kube-controller-manager takes this long to see that a NoExecute taint is gone."""
+TAINT_REMOVAL_LAG: Final = timedelta(seconds=0.5)
+"""Time in which a busy kube-controller-manager observes the removal of a NoExecute taint."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 TIME_TO_INITIALIZE: Final = timedelta(seconds=10)
-"""A busy kube-controller-manager takes this long to see that a new node is ready."""
-TIME_TO_BOOT: Final = timedelta(seconds=5)
-"""A node that starts normally is ready within this time."""
-_PASSING: Final = frozenset({"NodeNotReady", "KnownEphemeralTaintsExist"})
-"""Reasons for not being initialized that pass without a change by Karpy."""
+"""Time in which a busy kube-controller-manager removes the not-ready taint of a new node."""
+TIME_TO_READY: Final = timedelta(seconds=5)
+"""Time after its creation in which a Node becomes ready, if it starts normally."""
+_TRANSIENT: Final = frozenset({"NodeNotReady", "KnownEphemeralTaintsExist"})
+"""Reasons of Initialized that end without a change by Karpy."""
 
 
 def register(
@@ -67,9 +67,9 @@ def register(
     """
     Register the Node of a claim: sync its metadata and taints, and set Registered.
 
-    `nodes` are those with the claim's provider ID. `pending` names the registration hooks that the
-    provider still waits for; until then the node keeps its unregistered taint. A node that is
-    held stays closed until its pods are nominated to it.
+    `nodes` are the nodes with the claim's provider ID. `pending` names the registration hooks of
+    the provider that have not finished; until then the node keeps its unregistered taint. With
+    `is_held` the node gets a gate that stays until pods are nominated to the node.
     """
     if is_decided(claim, REGISTERED):
         return Changes(restated(claim, REGISTERED, now))
@@ -80,7 +80,7 @@ def register(
         clash = "Invariant violated, matched multiple nodes"
         return Changes(with_false(claim, REGISTERED, "MultipleNodesFound", clash, now))
     node = nodes[0]
-    changes = _alarm(claim, node)
+    changes = _missing_taint_warning(claim, node)
     if pending:
         hooks = ", ".join(pending)
         updated = with_unknown(claim, REGISTERED, "RegistrationHookPending", hooks, now)
@@ -121,7 +121,7 @@ def synced(node: NodeRecord, claim: ClaimRecord) -> NodeRecord:
     return replace(node, meta=meta, taints=taints)
 
 
-def _alarm(claim: ClaimRecord, node: NodeRecord) -> Changes:
+def _missing_taint_warning(claim: ClaimRecord, node: NodeRecord) -> Changes:
     """Warn if pods may have been bound to the node before it registered."""
     if REGISTERED_LABEL in node.meta.labels or any(map(is_unregistered, node.taints)):
         return Changes()
@@ -158,16 +158,16 @@ class GatePolicy(Enum):
     """When the gate of a registered node is removed."""
 
     FREE = "Free"
-    """As soon as no pod can be evicted by a taint that kube-controller-manager still sees."""
+    """Once kube-controller-manager has surely observed the removal of the NoExecute taint."""
     HELD = "Held"
-    """Not yet: its pods are not nominated to it yet."""
-    CALLED = "Called"
-    """At once: its pods are nominated to it."""
+    """Not now: its pods have not been nominated to the node."""
+    NOMINATED = "Nominated"
+    """At once: its pods have been nominated to the node."""
 
 
 # Differs: registration of a node: Karpenter removes the NoExecute taint, and
-# kube-controller-manager evicts pods that it sees before it sees the removal; Karpy first replaces
-# the taint by NoSchedule, then removes it, so that no pod is evicted.
+# kube-controller-manager evicts pods that are bound before it observes the removal; Karpy first
+# replaces the taint by NoSchedule, then removes it, so that no pod is evicted.
 def with_gate(node: NodeRecord, now: datetime, *, is_held: bool = False) -> NodeRecord:
     """Replace the unregistered NoExecute taint by a gate, a NoSchedule taint."""
     taints = tuple(each for each in node.taints if not is_unregistered(each))
@@ -176,36 +176,37 @@ def with_gate(node: NodeRecord, now: datetime, *, is_held: bool = False) -> Node
     if is_held and not any(map(is_disrupted, taints)):
         return replace(node, taints=(*taints, gate(now)))
     if any(map(_is_unready, taints)) or any(map(is_disrupted, taints)):
-        # Closed anyway, and kube-controller-manager hears of both changes in their order.
+        # Another NoSchedule taint keeps pods off. kube-controller-manager observes the removal of
+        # the NoExecute taint before the removal of that taint.
         return replace(node, taints=taints)
     return replace(node, taints=(*taints, short_gate(now)))
 
 
 def with_gate_opened(
-    node: NodeRecord, door: GatePolicy, now: datetime
+    node: NodeRecord, policy: GatePolicy, now: datetime
 ) -> tuple[NodeRecord, timedelta | None]:
     """
-    Remove the gate from a node if it may open; also return how long it must stay otherwise.
+    Remove the gate from a node if that is due; also return how long the gate must stay otherwise.
 
-    None is an unknown time. The node opens once kube-controller-manager has removed the not-ready
-    taint, which takes a busy one seconds; with GatePolicy.CALLED it does not wait for that.
+    None is an unknown time. The gate stays until kube-controller-manager has removed the not-ready
+    taint, which may take seconds; with GatePolicy.NOMINATED this removes the taint itself.
     """
     since = _gated_since(node)
     if since is None:
         return node, timedelta()
-    if door is GatePolicy.CALLED:
+    if policy is GatePolicy.NOMINATED:
         node = without_not_ready_taint(node)
-    if door is GatePolicy.HELD or any(map(_is_unready, node.taints)):
+    if policy is GatePolicy.HELD or any(map(_is_unready, node.taints)):
         return node, None
-    left = since + HEARING_TIME - now
-    # A moment far ahead comes from the clock of a former leader.
-    if timedelta() < left <= 2 * HEARING_TIME:
-        return node, min(left, HEARING_TIME)
+    left = since + TAINT_REMOVAL_LAG - now
+    # A moment far in the future was written by a former leader with another clock.
+    if timedelta() < left <= 2 * TAINT_REMOVAL_LAG:
+        return node, min(left, TAINT_REMOVAL_LAG)
     return _without_gate(node), timedelta()
 
 
 def is_ready_but_gated(claim: ClaimRecord, node: NodeRecord) -> bool | None:
-    """Say whether only the gate keeps pods off a node; None if that may change in a moment."""
+    """Say whether only the gate keeps pods off a node; None if that is not settled yet."""
     if any(map(is_unregistered, node.taints)):
         return None
     if _gated_since(node) is None:
@@ -223,12 +224,12 @@ def without_not_ready_taint(node: NodeRecord) -> NodeRecord:
 
 
 def gate(now: datetime) -> Taint:
-    """Return the taint that keeps pods off a node after registration; its value is when, in ms."""
+    """Return the gate; its value is the time of registration in milliseconds since the epoch."""
     return Taint(DISRUPTED_TAINT, NO_SCHEDULE, _stamp(now))
 
 
 def short_gate(now: datetime) -> Taint:
-    """Return the gate that kube-controller-manager removes, too, as soon as it sees it."""
+    """Return a gate with the not-ready key, which kube-controller-manager removes as well."""
     return Taint(NOT_READY_TAINT, NO_SCHEDULE, _stamp(now))
 
 
@@ -258,21 +259,21 @@ def _without_gate(node: NodeRecord) -> NodeRecord:
 
 
 class ClaimInputs(Struct, frozen=True, gc=False):
-    """What the steps of a claim read besides the claim itself."""
+    """The inputs of `advance` besides the claim."""
 
     nodes: tuple[NodeRecord, ...] = ()
-    """Those with the claim's provider ID."""
+    """The nodes with the claim's provider ID."""
     pending_hooks: tuple[str, ...] = ()
-    """Hooks of the provider that must finish before the node may register."""
+    """Registration hooks of the provider that have not finished."""
     unpublished_drivers: tuple[str, ...] = ()
-    """Device drivers that have not published all their devices yet."""
+    """Device drivers that have not published all their devices."""
     launch_timeout: timedelta = LAUNCH_TIMEOUT
-    door: GatePolicy = GatePolicy.FREE
+    gate_policy: GatePolicy = GatePolicy.FREE
 
 
 def advance(claim: ClaimRecord, inputs: ClaimInputs, now: datetime) -> Changes:
-    """Take every step after the launch: a claim advances as far as it can in one reconcile."""
-    claim = begun(claim, now)
+    """Register and initialize the node of a launched claim, as far as possible in one reconcile."""
+    claim = with_initial_conditions(claim, now)
     if is_decided(claim, LAUNCHED):
         claim = restated(claim, LAUNCHED, now)
     changes = register(
@@ -280,38 +281,44 @@ def advance(claim: ClaimRecord, inputs: ClaimInputs, now: datetime) -> Changes:
         _registrable(inputs, now),
         now,
         inputs.pending_hooks,
-        is_held=inputs.door is not GatePolicy.FREE,
+        is_held=inputs.gate_policy is not GatePolicy.FREE,
     )
     changes = joined(changes, _opened(changes, inputs, now))
     changes = joined(changes, _initialized(changes.claim or claim, changes.node, inputs, now))
-    patience = TIME_TO_INITIALIZE if inputs.door is GatePolicy.FREE else 2 * TIME_TO_INITIALIZE
-    if changes.has_registered and (pause := pause_after(changes, now, patience)):
+    longest = (
+        TIME_TO_INITIALIZE if inputs.gate_policy is GatePolicy.FREE else 2 * TIME_TO_INITIALIZE
+    )
+    if changes.has_registered and (pause := pause_after(changes, now, longest)):
         again = min(pause, changes.requeue_after or pause)
         changes = Changes(claim, changes.node, notices=changes.notices, requeue_after=again)
     return joined(changes, check_liveness(changes.claim or claim, now, inputs.launch_timeout))
 
 
 def _registrable(inputs: ClaimInputs, now: datetime) -> tuple[NodeRecord, ...]:
-    """Return the nodes to register now; a gated node that is ready in a moment waits for that."""
-    if inputs.door is not GatePolicy.HELD or len(inputs.nodes) != 1 or inputs.nodes[0].is_ready:
+    """Return the nodes to register now; a held node that is not ready registers a moment later."""
+    if (
+        inputs.gate_policy is not GatePolicy.HELD
+        or len(inputs.nodes) != 1
+        or inputs.nodes[0].is_ready
+    ):
         return inputs.nodes
-    made = inputs.nodes[0].meta.created
-    return inputs.nodes if made is None or now >= made + TIME_TO_BOOT else ()
+    created = inputs.nodes[0].meta.created
+    return inputs.nodes if created is None or now >= created + TIME_TO_READY else ()
 
 
 def _opened(changes: Changes, inputs: ClaimInputs, now: datetime) -> Changes:
-    """Remove the gate of a registered node, if it may open."""
+    """Remove the gate of a registered node, if that is due."""
     if changes.claim is None or not changes.claim.conditions.is_true(REGISTERED):
         return Changes()
     if len(inputs.nodes) != 1:
         return Changes()
-    # The node is written anyway: remove the not-ready taint in the same patch.
+    # The node is patched anyway: remove the not-ready taint in the same patch.
     given = (
         without_not_ready_taint(changes.node)
-        if changes.node and inputs.door is GatePolicy.HELD
+        if changes.node and inputs.gate_policy is GatePolicy.HELD
         else changes.node
     )
-    node, left = with_gate_opened(given or inputs.nodes[0], inputs.door, now)
+    node, left = with_gate_opened(given or inputs.nodes[0], inputs.gate_policy, now)
     is_changed = node != inputs.nodes[0]
     return Changes(node=node if is_changed else None, requeue_after=left or None)
 
@@ -324,20 +331,20 @@ def _initialized(
     after = changes.claim or claim
     if claim.conditions.is_true(INITIALIZED) or not after.conditions.is_true(INITIALIZED):
         return changes
-    # Consistency is checked again later; the first check joins this write.
+    # The first consistency check joins this write.
     found = check_consistency(after, nodes[0], now)
     return joined(changes, replace(found, requeue_after=None))
 
 
 # Differs: the conditions Registered and Initialized of a NodeClaim: Karpenter writes the second one
-# a moment after the first; Karpy writes both at once if the node is initialized soon, because each
-# write on a NodeClaim is expensive.
+# a moment after the first; Karpy writes both in one patch if the node is initialized soon, because
+# each write on a NodeClaim is expensive.
 def pause_after(
-    changes: Changes, now: datetime, patience: timedelta = TIME_TO_INITIALIZE
+    changes: Changes, now: datetime, longest: timedelta = TIME_TO_INITIALIZE
 ) -> timedelta:
     """Return how long to delay the write of Registered on a claim."""
     node, claim = changes.node, changes.claim
-    lack = claim.conditions.get(INITIALIZED) if claim is not None else None
-    if node is None or node.meta.created is None or lack is None or lack.reason not in _PASSING:
+    unmet = claim.conditions.get(INITIALIZED) if claim is not None else None
+    if node is None or node.meta.created is None or unmet is None or unmet.reason not in _TRANSIENT:
         return timedelta()
-    return max(node.meta.created + patience - now, timedelta())
+    return max(node.meta.created + longest - now, timedelta())

@@ -33,7 +33,7 @@ from karpy.model.verdicts import NodeReason, NodeRefusal
 
 BLOCKED_PERIOD: Final = timedelta(minutes=5)
 UNHEALTHY_SHARE: Final = 20
-"""Percent of the nodes that may be unhealthy; with more, something else is wrong."""
+"""Percentage of unhealthy nodes above which no node is repaired."""
 _BLOCKED_WINDOW: Final = 15 * 60.0
 _WORD_END: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -61,10 +61,10 @@ def repair(
     pods: int = 0,
 ) -> Repair:
     """
-    Delete the claim of an unhealthy node, and its pods with it.
+    Delete the claim of an unhealthy node; its pods get no time to terminate.
 
-    `peers` are the nodes of its pool, or all nodes for a claim without one. `pods` is the number of
-    pods to reschedule. The termination annotation must be written before the claim is deleted.
+    `peers` are the nodes of its pool, or all nodes if the claim has no pool. `pods` is the number
+    of pods to reschedule. The termination annotation must be written before the claim is deleted.
     """
     fault = find_unhealthy_condition(node, policies)
     if fault is None:
@@ -74,12 +74,12 @@ def repair(
     if not are_mostly_healthy(peers, policies):
         blocked = Changes(notices=_blocked(claim, node), requeue_after=BLOCKED_PERIOD)
         return Repair(blocked, NodeRefusal(NodeReason.MOSTLY_UNHEALTHY, node.name, claim.pool))
-    hastened = with_termination_deadline(claim, now)
+    annotated = with_termination_deadline(claim, now)
     if claim.meta.is_deleting:
-        return Repair(Changes(hastened), NodeRefusal(NodeReason.DELETING, node.name))
+        return Repair(Changes(annotated), NodeRefusal(NodeReason.DELETING, node.name))
     count = unhealthy_count(claim, fault.condition.type, claim.grace_period)
     changes = Changes(
-        hastened,
+        annotated,
         deletes_claim=True,
         counts=(*disruption_counts(claim, "unhealthy", pods), count),
         remarks=(Remark("deleting unhealthy node", {"Node": node.name}),),
@@ -90,7 +90,7 @@ def repair(
 def find_unhealthy_condition(
     node: NodeRecord, policies: Iterable[RepairPolicy]
 ) -> UnhealthyCondition | None:
-    """Return the unhealthy condition of a node whose toleration ends first, or None."""
+    """Return the unhealthy condition of a node that is tolerated for the shortest time, or None."""
     faults = [
         UnhealthyCondition(condition, condition.changed + policy.toleration)
         for policy in policies
@@ -101,18 +101,18 @@ def find_unhealthy_condition(
 
 
 def are_mostly_healthy(nodes: Sequence[NodeRecord], policies: Sequence[RepairPolicy]) -> bool:
-    """Say whether at most a fifth of the nodes, rounded up, is unhealthy, tolerated or not."""
+    """Say whether at most a fifth of the nodes, rounded up, has an unhealthy condition."""
     unhealthy = sum(find_unhealthy_condition(each, policies) is not None for each in nodes)
     return unhealthy <= -(-len(nodes) * UNHEALTHY_SHARE // 100)
 
 
 def snake_case(name: str) -> str:
-    """Write a condition type as metrics do: `KWOKUnhealthy` is `kwok_unhealthy`."""
+    """Convert a condition type to snake case: `KWOKUnhealthy` to `kwok_unhealthy`."""
     return _WORD_END.sub("_", name).lower()
 
 
 def with_termination_deadline(claim: ClaimRecord, due: datetime) -> ClaimRecord:
-    """Annotate a claim with the deadline of its pods, unless it has an earlier one."""
+    """Annotate a claim with the deadline of its pods, unless it has an earlier deadline."""
     written = parse_moment(claim.meta.annotations.get(TERMINATION_TIME, ""))
     if written is not None and written <= due:
         return claim
@@ -145,7 +145,7 @@ def _blocked(claim: ClaimRecord, node: NodeRecord) -> tuple[Notice, ...]:
     note = "more than 20% nodes are unhealthy in the nodepool"
     if not claim.pool:
         note = "more then 20% nodes are unhealthy in the cluster"
-    # Differs: the event about a repair that is blocked: Karpenter emits it three times on the node;
+    # Differs: the event about a blocked repair: Karpenter emits it three times on the node;
     # Karpy emits it once each on the node, its NodeClaim and its NodePool.
     subjects = [about_node(node), about_claim(claim)]
     subjects += [

@@ -1,4 +1,4 @@
-"""The end of a Node and of a NodeClaim: tainted, drained, detached, machine gone, finalizer off."""
+"""Termination of Nodes and NodeClaims: taint, drain, detach, end the machine, drop finalizers."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -41,7 +41,7 @@ class NodeTermination(Struct, frozen=True, gc=False):
     changes: Changes
     evictions: tuple[Eviction, ...] = ()
     ends_machine: bool = False
-    """Whether the machine is to be terminated now: nothing else is left to do."""
+    """Whether to terminate the machine now, as the last step."""
 
 
 def is_terminating(node: NodeRecord) -> bool:
@@ -50,17 +50,17 @@ def is_terminating(node: NodeRecord) -> bool:
 
 
 def claim_of(claims: Sequence[ClaimRecord]) -> ClaimRecord | None:
-    """Return the claim of a node, given all with its provider ID; None if there are several."""
+    """Return the only claim with the provider ID of a node; None if there are none or several."""
     return claims[0] if len(claims) == 1 else None
 
 
 def may_lack_machine(node: NodeRecord) -> bool:
-    """Say whether the machine may be gone, so that the cloud is asked before a drain."""
+    """Say whether to ask the cloud, before a drain, if the machine still exists."""
     return not node.is_ready
 
 
 def termination_time(claim: ClaimRecord | None) -> datetime | None:
-    """Return by when all pods of a claim's node must be gone; None is no deadline."""
+    """Return the time by which all pods of a claim's node must be gone; None is no deadline."""
     if claim is None:
         return None
     # Differs: a termination timestamp annotation that cannot be parsed: Karpenter never terminates
@@ -71,7 +71,7 @@ def termination_time(claim: ClaimRecord | None) -> datetime | None:
 def terminate_node(
     draining: DrainingNode, attachments: Sequence[str], now: datetime
 ) -> NodeTermination:
-    """Take the next step of a terminating node; `attachments` are those to wait for."""
+    """Take the next step of a terminating node; `attachments` names VolumeAttachments to await."""
     draining, changes = _tainted_and_warned(draining)
     drained = drain(draining, now)
     changes = joined(changes, drained.changes)
@@ -82,19 +82,19 @@ def terminate_node(
     return NodeTermination(joined(changes, detachment.changes), ends_machine=detachment.is_done)
 
 
-def machine_answered(
+def after_machine_deletion(
     node: NodeRecord, claim: ClaimRecord | None, now: datetime, *, is_gone: bool
 ) -> Changes:
     """Set InstanceTerminating; once the machine is gone, remove the finalizer of the node."""
     if claim is None:
-        return node_gone(node, now)
+        return release_node(node, now)
     updated = with_true(claim, INSTANCE_TERMINATING, now)
     if not is_gone:
         return Changes(updated, requeue_after=MACHINE_PERIOD)
-    return joined(Changes(updated), node_gone(node, now))
+    return joined(Changes(updated), release_node(node, now))
 
 
-def node_gone(node: NodeRecord, now: datetime) -> Changes:
+def release_node(node: NodeRecord, now: datetime) -> Changes:
     """Remove the finalizer of a node whose machine is gone."""
     pool = {"nodepool": node.meta.labels.get(NODE_POOL, "")}
     counts = [
@@ -117,8 +117,8 @@ def tainted(node: NodeRecord) -> NodeRecord:
     """Add the disrupted taint, and exclude the node from load balancers."""
     taints = node.taints
     if _DISRUPTED not in taints:
-        others = (each for each in taints if each.key != DISRUPTED_TAINT)
-        taints = (*others, _DISRUPTED)
+        kept = (each for each in taints if each.key != DISRUPTED_TAINT)
+        taints = (*kept, _DISRUPTED)
     meta = with_labels(node.meta, {EXCLUDE_BALANCERS: "karpenter"})
     return replace(node, meta=meta, taints=taints)
 
@@ -161,35 +161,38 @@ class ClaimTermination(Struct, frozen=True, gc=False):
     nodes_to_delete: tuple[str, ...] = ()
     """Names of nodes to delete."""
     ends_machine: bool = False
-    """Whether its machine is to be terminated now."""
+    """Whether to terminate the machine now."""
 
 
 def terminate_claim(
     claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime, *, is_blind: bool = False
 ) -> ClaimTermination:
     """
-    Take the next step of a deleting claim; `nodes` are those with its provider ID.
+    Take the next step of a deleting claim; `nodes` are the nodes with its provider ID.
 
-    The node of a claim that never registered stays: the cloud's node lifecycle controller removes
-    it. With `is_blind` the Node exists and cannot be read: the machine stays, for it may have pods.
+    A node that never registered is not deleted: the cloud's node lifecycle controller removes it.
+    `is_blind` says that the Node exists and cannot be read: the machine is kept, because it may
+    run pods.
     """
     if not claim.meta.is_deleting or FINALIZER not in claim.meta.finalizers:
         return ClaimTermination(Changes())
     changes = _with_deadline(claim)
     # Differs: a NodeClaim that is deleted just after its Node was registered: Karpenter reads the
-    # condition Registered of the NodeClaim alone and does not drain; Karpy reads the Node, too,
+    # condition Registered of the NodeClaim alone and does not drain; Karpy also reads the Node,
     # because the condition may not be written yet.
-    if nodes and (claim.conditions.is_true(REGISTERED) or any(_has_joined(each) for each in nodes)):
+    if nodes and (
+        claim.conditions.is_true(REGISTERED) or any(_is_registered(each) for each in nodes)
+    ):
         nodes_to_delete = tuple(each.name for each in nodes if not each.meta.is_deleting)
         return ClaimTermination(changes, nodes_to_delete)
     if is_blind:
         return ClaimTermination(joined(changes, Changes(requeue_after=MACHINE_PERIOD)))
     if claim.provider_id:
         return ClaimTermination(changes, ends_machine=True)
-    return ClaimTermination(joined(changes, _released(changes.claim or claim, now)))
+    return ClaimTermination(joined(changes, _release_claim(changes.claim or claim, now)))
 
 
-def claim_machine_answered(claim: ClaimRecord, now: datetime, *, is_gone: bool) -> Changes:
+def after_claim_machine_deletion(claim: ClaimRecord, now: datetime, *, is_gone: bool) -> Changes:
     """Set InstanceTerminating; once the machine is gone, remove the finalizer of the claim."""
     updated = with_true(claim, INSTANCE_TERMINATING, now)
     if not is_gone:
@@ -198,15 +201,15 @@ def claim_machine_answered(claim: ClaimRecord, now: datetime, *, is_gone: bool) 
     counted = Count(
         "nodeclaims_instance_termination_duration_seconds", {"nodepool": claim.pool}, took
     )
-    return joined(Changes(updated, counts=(counted,)), _released(updated, now))
+    return joined(Changes(updated, counts=(counted,)), _release_claim(updated, now))
 
 
-def _has_joined(node: NodeRecord) -> bool:
+def _is_registered(node: NodeRecord) -> bool:
     return node.meta.labels.get(REGISTERED_LABEL) == "true"
 
 
 def _with_deadline(claim: ClaimRecord) -> Changes:
-    """Annotate the claim with the deadline of its grace period, unless it is annotated."""
+    """Annotate the claim with the end of its terminationGracePeriod, unless it is annotated."""
     deleted = claim.meta.deleted
     if claim.grace_period is None or deleted is None or TERMINATION_TIME in claim.meta.annotations:
         return Changes()
@@ -225,7 +228,7 @@ def _with_deadline(claim: ClaimRecord) -> Changes:
     )
 
 
-def _released(claim: ClaimRecord, now: datetime) -> Changes:
+def _release_claim(claim: ClaimRecord, now: datetime) -> Changes:
     deleted = claim.meta.deleted or now
     pool = {"nodepool": claim.pool}
     labels = {

@@ -1,1 +1,1 @@
-"""What metrics report of the cluster; nothing here decides anything."""
+"""What metrics and events report about the cluster; no decision reads it."""

@@ -1,4 +1,4 @@
-"""The metrics of scheduling: of one decision, of the zones of pods, of how long pods wait."""
+"""Metrics of scheduling: refused pods by reason, pending pods by zone, waiting times of pods."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ UNFINISHED: Final = "scheduler_unfinished_work_seconds"
 _NOT_CONSIDERED: Final = frozenset(
     {Reason.NOT_YET_UNSCHEDULABLE, Reason.PREEMPTING, Reason.ON_ITS_WAY, Reason.PLACE_TAKEN}
 )
-"""Another component still works on these pods."""
+"""Reasons of pods that kube-scheduler has yet to try or to bind."""
 _PUT_OFF: Final = frozenset(
     {
         Reason.WAITS_FOR_RESERVATION,
@@ -62,7 +62,7 @@ def verdict_counts(snapshot: Snapshot, verdict: Verdict) -> tuple[Count, ...]:
     """
     Return the gauges of the last decision about pending pods.
 
-    Gauges that are labelled by zone or decision have only these series.
+    Series of zones and decisions that are not among them no longer exist.
     """
     refused = Counter[Reason]()
     for each in verdict.refusals:
@@ -100,7 +100,7 @@ def _pods_by_zone(snapshot: Snapshot, verdict: Verdict) -> Counter[str]:
 
 
 class Zones:
-    """Finds the zone that pods of a snapshot are confined to, once for pods that are alike."""
+    """Finds the zone that each pod of a snapshot is confined to, once per set of equal pods."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -124,83 +124,87 @@ class Zones:
     def _find(self, pod: Pod) -> str:
         ladder = Ladder(pod.rules, respects_preferences=self._respects, can_tolerate=False)
         node_rules = ladder[0].node_rules
-        near = self._near(pod, ladder, node_rules)
-        if near is not None and not near:
+        by_pods = self._by_pod_constraints(pod, ladder, node_rules)
+        if by_pods is not None and not by_pods:
             return NOWHERE
-        wanted = node_rules.strict.get(ZONE)
-        stored = self._stored(pod)
-        listed = None if wanted is None or wanted.complement else wanted.values
-        candidates = next((each for each in (listed, stored, near) if each is not None), None)
+        required = node_rules.strict.get(ZONE)
+        by_volumes = self._by_volumes(pod)
+        listed = None if required is None or required.complement else required.values
+        candidates = next(
+            (each for each in (listed, by_volumes, by_pods) if each is not None), None
+        )
         if candidates is None:
             return FLEXIBLE
         left = [
             zone
             for zone in candidates
-            if (wanted is None or zone in wanted)
-            and (stored is None or zone in stored)
-            and (near is None or zone in near)
+            if (required is None or zone in required)
+            and (by_volumes is None or zone in by_volumes)
+            and (by_pods is None or zone in by_pods)
         ]
         return NOWHERE if not left else left[0] if len(left) == 1 else FLEXIBLE
 
-    def _stored(self, pod: Pod) -> _Zones | None:
-        """Return the zones of a pod's volumes; None if they do not confine it."""
+    def _by_volumes(self, pod: Pod) -> _Zones | None:
+        """Return the zones from which a pod can use its volumes; None if that is any zone."""
         facts = volume_facts(pod, self._snapshot.storage)
         if not isinstance(facts, VolumeFacts):
             return None
         zones: set[str] = set()
         for alternative in facts.alternatives:
-            said = [each for each in alternative if each.key == ZONE and not each.complement]
-            if not said:
+            required = [each for each in alternative if each.key == ZONE and not each.complement]
+            if not required:
                 return None
-            zones.update(said[0].values)
+            zones.update(required[0].values)
         return frozenset(zones)
 
-    def _near(self, pod: Pod, ladder: Ladder, node_rules: NodeRules) -> _Zones | None:
-        """Return the zones that its constraints on other pods leave a pod; None without any."""
-        open_: _Zones | None = None
-        for each in self._groups(pod, ladder, node_rules):
-            open_ = each if open_ is None else open_ & each
+    def _by_pod_constraints(self, pod: Pod, ladder: Ladder, node_rules: NodeRules) -> _Zones | None:
+        """Return the zones allowed by spread and pod affinity; None without such constraints."""
+        allowed: _Zones | None = None
+        for each in self._each_allowed(pod, ladder, node_rules):
+            allowed = each if allowed is None else allowed & each
             if not each:
                 break
-        return open_
+        return allowed
 
-    def _groups(self, pod: Pod, ladder: Ladder, node_rules: NodeRules) -> Iterator[_Zones]:
-        wanted = node_rules.full.get(ZONE)
+    def _each_allowed(self, pod: Pod, ladder: Ladder, node_rules: NodeRules) -> Iterator[_Zones]:
+        required = node_rules.full.get(ZONE)
         for spread in ladder.spreads:
             if spread.topology_key == ZONE:
-                yield self._even(pod, spread, wanted)
+                yield self._by_spread(pod, spread, required)
         for term in ladder.affinity:
             if term.topology_key == ZONE:
-                yield self._together(pod, term, wanted)
+                yield self._by_affinity(pod, term, required)
         for term in ladder.anti_affinity:
             if term.topology_key == ZONE:
-                there = self._of_term(pod, term)
-                yield frozenset(zone for zone in self._zones() if not there.get(zone))
+                counts = self._tally_of_term(pod, term)
+                yield frozenset(zone for zone in self._zones() if not counts.get(zone))
 
-    def _even(self, pod: Pod, spread: SpreadConstraint, wanted: Requirement | None) -> _Zones:
+    def _by_spread(
+        self, pod: Pod, spread: SpreadConstraint, required: Requirement | None
+    ) -> _Zones:
         selector = resolve_label_keys(spread.selector, pod.labels, spread.match_label_keys)
-        there = self._tally(frozenset({pod.namespace}), selector)
-        reachable = [zone for zone in self._zones() if wanted is None or zone in wanted]
-        least = min((there.get(zone, 0) for zone in reachable), default=0)
+        counts = self._tally(frozenset({pod.namespace}), selector)
+        reachable = [zone for zone in self._zones() if required is None or zone in required]
+        least = min((counts.get(zone, 0) for zone in reachable), default=0)
         if len(reachable) < (spread.min_domains or 0):
             least = 0
         more = int(selector is not None and selector.selects(pod.labels))
         most = spread.max_skew + least - more
-        return frozenset(zone for zone in self._zones() if there.get(zone, 0) <= most)
+        return frozenset(zone for zone in self._zones() if counts.get(zone, 0) <= most)
 
-    def _together(self, pod: Pod, term: AffinityTerm, wanted: Requirement | None) -> _Zones:
-        there = self._of_term(pod, term)
-        reachable = [zone for zone in self._zones() if wanted is None or zone in wanted]
-        if there:
-            return frozenset(zone for zone in reachable if there.get(zone))
+    def _by_affinity(self, pod: Pod, term: AffinityTerm, required: Requirement | None) -> _Zones:
+        counts = self._tally_of_term(pod, term)
+        reachable = [zone for zone in self._zones() if required is None or zone in required]
+        if counts:
+            return frozenset(zone for zone in reachable if counts.get(zone))
         selector = _resolved(term, pod)
         is_first = selector is not None and selector.selects(pod.labels)
         return frozenset(reachable) if is_first else frozenset()
 
-    def _of_term(self, pod: Pod, term: AffinityTerm) -> _Tally:
-        return self._tally(self._spaces(term, pod.namespace), _resolved(term, pod))
+    def _tally_of_term(self, pod: Pod, term: AffinityTerm) -> _Tally:
+        return self._tally(self._namespaces(term, pod.namespace), _resolved(term, pod))
 
-    def _spaces(self, term: AffinityTerm, own: str) -> frozenset[str]:
+    def _namespaces(self, term: AffinityTerm, own: str) -> frozenset[str]:
         selector = term.namespace_selector
         if selector is None:
             return frozenset(term.namespaces or (own,))
@@ -222,7 +226,7 @@ class Zones:
         return totals
 
     def _count_bound_pods(self) -> dict[tuple[str, int], tuple[Mapping[str, str], dict[str, int]]]:
-        """Count bound pods by zone, those with the same labels together."""
+        """Count bound pods by zone, for each namespace and set of labels."""
         zone_of = {node.name: node.labels.get(ZONE, "") for node in self._snapshot.nodes}
         counted: dict[tuple[str, int], tuple[Mapping[str, str], dict[str, int]]] = {}
         for pod in self._snapshot.pods:
@@ -234,13 +238,13 @@ class Zones:
         return counted
 
     def _zones(self) -> _Zones:
-        """Return all zones there are."""
+        """Return all zones that NodePools offer or nodes are in."""
         if self._all is None:
             snapshot = self._snapshot
             types_of = {pool.name: snapshot.catalog.types_for(pool.name) for pool in snapshot.pools}
             offered = PoolDomains(snapshot.pools, types_of).of(ZONE)
-            there = (node.labels[ZONE] for node in snapshot.nodes if ZONE in node.labels)
-            self._all = frozenset(chain(offered, there))
+            existing = (node.labels[ZONE] for node in snapshot.nodes if ZONE in node.labels)
+            self._all = frozenset(chain(offered, existing))
         return self._all
 
 
@@ -254,18 +258,18 @@ class PodTiming(Struct, frozen=True, gc=False):
     """When Karpy saw a pod, decided about it, and found a node for it."""
 
     acked: datetime | None = None
-    """When the pod was first seen as unschedulable."""
+    """When Karpy first saw the pod as unschedulable."""
     decided: datetime | None = None
     """When the first decision about the pod was made, a refusal included."""
     schedulable: datetime | None = None
-    """Since when there is a node for the pod; None if the last decision refused it."""
+    """Since when a node is planned for the pod; None if the last decision refused it."""
 
 
 UNKNOWN: Final = PodTiming()
 
 
 class Waits(Struct, frozen=True, gc=False):
-    """Since when a pod waits for each step; None is a step that is done."""
+    """Since when a pod has been waiting for each step; None is a step that is done."""
 
     unstarted: datetime | None = None
     unbound: datetime | None = None
@@ -278,7 +282,7 @@ NO_WAITS: Final = Waits()
 
 
 def find_waits(pod: Pod, timing: PodTiming, *, is_starting: bool) -> Waits:
-    """Return what a pod waits for; with `is_starting` it was pending and is not ready yet."""
+    """Return what a pod waits for; `is_starting`: it was seen pending and is not ready yet."""
     # Differs: the metric of the time a pod is unbound: Karpenter counts a pod until it runs; Karpy
     # counts it until it is bound, as the name of the metric says.
     is_unbound = is_starting and not pod.node_name and pod.phase == PENDING
@@ -326,12 +330,12 @@ def decision_counts(timing: PodTiming) -> tuple[Count, ...]:
 
 
 def has_dynamic_resources(pod: Pod) -> str:
-    """Return whether a pod claims devices, as the value of a label."""
+    """Return `true` or `false` for a metric label: whether a pod has ResourceClaims."""
     return "true" if pod.rules.claims_devices else "false"
 
 
 def owner_link(pod: Pod) -> str:
-    """Return the first owner of a pod as a path, like the selfLink of former API servers."""
+    """Return the first owner of a pod as a path in the form of a selfLink."""
     if not pod.owners:
         return ""
     owner = pod.owners[0]
@@ -340,5 +344,5 @@ def owner_link(pod: Pod) -> str:
 
 
 def _seconds(since: datetime, until: datetime) -> float:
-    # Kubernetes writes whole seconds: what takes less may seem to end before it began.
+    # Kubernetes timestamps have whole seconds, so that a short span may come out negative.
     return max(0.0, (until - since).total_seconds())

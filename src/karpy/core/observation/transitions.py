@@ -1,4 +1,4 @@
-"""Counts and events of the transitions of conditions."""
+"""Counts and events of condition transitions and removed finalizers."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from karpy.model.kinds import Kind
 from karpy.model.notices import Notice, Subject
 from karpy.model.records import Identity
 
-_EACH: Final = "status_condition_"
+_CONDITION: Final = "status_condition_"
 
 
 class ObservedObject(Struct, frozen=True, gc=False):
@@ -28,25 +28,25 @@ class ObservedKind(Struct, frozen=True):
 
     kind: Kind
     labels: Mapping[str, str] = {}
-    """Labels of metrics, and the keys of the object labels that they are read from."""
+    """Label of the metrics -> key of the object label with its value."""
     has_shared_metrics: bool = True
-    """Whether the older metrics that all kinds share are reported, too."""
+    """Whether to also report the deprecated metrics without the kind in their name."""
 
     @property
     def prefix(self) -> str:
         return f"operator_{self.kind.name.lower()}_"
 
-    def more(self, meta: Identity) -> dict[str, str]:
-        """Return the labels of an object's metrics."""
+    def object_labels(self, meta: Identity) -> dict[str, str]:
+        """Return the metric labels whose values are labels of an object."""
         return {label: meta.labels.get(key, "") for label, key in self.labels.items()}
 
-    def shared(self) -> dict[str, str]:
-        """Return the labels of the older metrics."""
+    def shared_labels(self) -> dict[str, str]:
+        """Return the labels of the deprecated metrics that all kinds share."""
         return {"group": self.kind.group, "kind": self.kind.name}
 
 
 class Transitions(Struct, frozen=True):
-    """The counts and events of a change."""
+    """The counts and events of a change of an object."""
 
     counts: tuple[Count, ...] = ()
     notices: tuple[Notice, ...] = ()
@@ -57,11 +57,11 @@ def compare(
 ) -> Transitions:
     """Compare two states of an object; None is an object that does not exist."""
     if after is None:
-        return Transitions() if before is None else _gone(kind, before, now)
+        return Transitions() if before is None else _deleted(kind, before, now)
     known = {} if before is None else {each.type: each for each in before.conditions}
     subject = _subject(kind, after)
     counts: list[Count] = []
-    notices = [_finalized(subject, each) for each in _taken_off(before, after.meta)]
+    notices = [_finalized(subject, each) for each in _removed_finalizers(before, after.meta)]
     for condition in after.conditions:
         old = known.get(condition.type)
         # A condition that was not set before counts as Unknown.
@@ -73,7 +73,7 @@ def compare(
     return Transitions(tuple(counts), tuple(notices))
 
 
-def _gone(kind: ObservedKind, before: ObservedObject, now: datetime) -> Transitions:
+def _deleted(kind: ObservedKind, before: ObservedObject, now: datetime) -> Transitions:
     meta = before.meta
     counts: tuple[Count, ...] = ()
     if meta.deleted is not None:
@@ -87,24 +87,24 @@ def _transition(
     kind: ObservedKind, meta: Identity, old: Condition | None, new: Condition
 ) -> tuple[Count, ...]:
     labels = {"type": new.type, "status": new.status, "reason": new.reason}
-    counts = _counts(kind, meta, f"{_EACH}transitions_total", labels)
+    counts = _counts(kind, meta, f"{_CONDITION}transitions_total", labels)
     if old is None:
         return counts
     labels = {"type": old.type, "status": old.status, "to_status": new.status}
     lasted = max(0.0, (new.changed - old.changed).total_seconds())
-    return counts + _counts(kind, meta, f"{_EACH}transition_seconds", labels, lasted)
+    return counts + _counts(kind, meta, f"{_CONDITION}transition_seconds", labels, lasted)
 
 
 def _counts(
     kind: ObservedKind, meta: Identity, metric: str, labels: Mapping[str, str], value: float = 1.0
 ) -> tuple[Count, ...]:
-    own = Count(kind.prefix + metric, {**labels, **kind.more(meta)}, value)
+    own = Count(kind.prefix + metric, {**labels, **kind.object_labels(meta)}, value)
     if not kind.has_shared_metrics:
         return (own,)
-    return own, Count(f"operator_{metric}", {**labels, **kind.shared()}, value)
+    return own, Count(f"operator_{metric}", {**labels, **kind.shared_labels()}, value)
 
 
-def _taken_off(before: ObservedObject | None, meta: Identity) -> Sequence[str]:
+def _removed_finalizers(before: ObservedObject | None, meta: Identity) -> Sequence[str]:
     held = () if before is None else before.meta.finalizers
     return [each for each in held if each not in meta.finalizers]
 
