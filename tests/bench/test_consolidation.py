@@ -136,7 +136,7 @@ def test_a_command_that_leaves_pods_without_a_place_is_a_problem() -> None:
     applied = carry_out(given, replace(command_on(given), nodes=everything, replacements=()))
 
     moved = sorted(pod.key for pod in given.pods if pod.is_reschedulable)
-    assert applied.problems == tuple(f"HOMELESS {key}" for key in moved)
+    assert applied.problems == tuple(f"UNPLACED {key}" for key in moved)
 
 
 def test_a_replacement_that_is_not_cheaper_is_a_problem() -> None:

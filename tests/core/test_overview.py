@@ -44,7 +44,9 @@ def test_a_deleting_node_has_a_reason_and_a_start() -> None:
 
 
 def test_a_drifted_node_has_a_reason() -> None:
-    assert (view(node("a", true_conditions=["Drifted"])).drifted, view(node("a")).drifted) == ("Drifted", "")
+    drifted = view(node("a", true_conditions=["Drifted"]))
+
+    assert (drifted.drifted, view(node("a")).drifted) == ("Drifted", "")
 
 
 def test_a_node_is_empty_since_its_last_pod_event_though_daemons_stay() -> None:
