@@ -1,4 +1,4 @@
-"""Worlds whose nodes come and go, with room kept free for pods to come, on virtual time."""
+"""Worlds with CapacityBuffers, on virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -79,7 +79,7 @@ class Room(Struct):
 async def keeping_room(
     world: World, heard: Heard, objects: Objects | None = None
 ) -> AsyncIterator[Room]:
-    """Have the cluster kept in the right size, buffers included, until all that is killed."""
+    """Run the controllers that keep room for buffers, until they are cancelled."""
     objects, clock = objects or world.objects, world.clock
     mirror = Mirror(world.objects, clock, kwok_catalog, Settings())
     book = BufferBook(world.objects, clock)

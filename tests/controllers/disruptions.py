@@ -1,4 +1,4 @@
-"""Worlds whose nodes are launched, looked after and disrupted, on virtual time."""
+"""Worlds whose nodes are launched, maintained and disrupted, on virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ async def disrupting(
     cloud: CloudProvider | None = None,
     **given: Unpack[Given],
 ) -> AsyncIterator[Stage]:
-    """Have claims kept and their nodes disrupted, until all that is killed."""
+    """Run the controllers of claims and disruption, until they are cancelled."""
     objects = objects or world.objects
     mirror = Mirror(given.get("feed", world.objects), world.clock, kwok_catalog, Settings())
     watching = asyncio.create_task(mirror.run())
@@ -134,7 +134,7 @@ def leaving(world: World) -> list[str]:
 
 
 def tainted(world: World) -> list[str]:
-    """Name the nodes that are marked as disrupted."""
+    """Return the names of the nodes with the disrupted taint."""
     return [
         each["metadata"]["name"]
         for each in world.store.list(NODE)

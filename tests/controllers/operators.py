@@ -1,4 +1,4 @@
-"""Worlds with those controllers that keep NodeClaims and Nodes, on virtual time."""
+"""Worlds with the controllers of NodeClaims and Nodes, on virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -27,7 +27,7 @@ SMALL = "c-4x-amd64-linux"
 
 
 class Heard:
-    """Listens to everything that is told."""
+    """Records all events, counts, remarks and failures."""
 
     def __init__(self) -> None:
         self.notices: list[Notice] = []
@@ -65,7 +65,7 @@ async def context_of(
     objects: Objects | None = None,
     feed: Feed | None = None,
 ) -> AsyncIterator[ControllerContext]:
-    """Have what controllers work with, on top of a mirror that is up to date."""
+    """Return what controllers work with, on top of a synced mirror."""
     mirror = Mirror(feed or world.objects, world.clock, kwok_catalog, Settings())
     task = asyncio.create_task(mirror.run())
     await mirror.wait_until_listed()
@@ -95,7 +95,7 @@ async def operator(
     objects: Objects | None = None,
     feed: Feed | None = None,
 ) -> AsyncIterator[ControllerContext]:
-    """Have NodeClaims and Nodes kept, until it is killed."""
+    """Run the controllers of NodeClaims and Nodes, until cancelled."""
     async with context_of(world, heard, cloud, is_ours, objects, feed) as context:
         evictions = EvictionQueue(context)
         parts = (LifecycleController(context), TerminationController(context, evictions), evictions)

@@ -1,4 +1,4 @@
-"""Worlds with those controllers that keep NodePools, on virtual time."""
+"""Worlds with the controllers of NodePools, on virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -49,7 +49,7 @@ class Scene(Struct):
 async def scene_of(
     world: World, heard: Heard, objects: Objects | None = None
 ) -> AsyncIterator[Scene]:
-    """Have what controllers work with, on top of a mirror that is up to date."""
+    """Return what controllers work with, on top of a synced mirror."""
     mirror = Mirror(world.objects, world.clock, kwok_catalog, Settings())
     classes = NodeClasses(world.objects, (KWOK_NODE_CLASS,))
     objects = objects or world.objects
@@ -80,7 +80,7 @@ async def running(*loops: Loop) -> AsyncIterator[None]:
 
 
 def claim_writers(context: ControllerContext) -> tuple[Loop, ...]:
-    """Return those who bring NodeClaims to life and to their end."""
+    """Return the controllers that launch and terminate NodeClaims."""
     evictions = EvictionQueue(context)
     return LifecycleController(context), TerminationController(context, evictions), evictions
 

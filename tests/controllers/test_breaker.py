@@ -1,4 +1,4 @@
-"""What became of launches, on virtual time."""
+"""Launches in vain, on virtual time."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ OWNED = owner(("apps/v1", "ReplicaSet"))
 
 
 class Speaking(EmbeddedObjects):
-    """An API server in which kube-scheduler has said of each pod why it stays pending."""
+    """An API server with a message of kube-scheduler on each pending pod."""
 
     def __init__(self, *, is_there: bool = True) -> None:
         super().__init__(World().store)
@@ -72,24 +72,24 @@ class Scene:
             self.records.pods.put(each.key, None)
 
     def launch(self, name: str, *pods: Pod, provider_id: str = "kwok://1") -> None:
-        """Have a NodeClaim made for pods by a decision of its own."""
+        """Create a NodeClaim for pods by a new decision."""
         self.breaker.begin()
         self.add_claim(name, *pods, provider_id=provider_id)
 
     def add_claim(self, name: str, *pods: Pod, provider_id: str = "kwok://1") -> None:
-        """Have a NodeClaim made for pods by the same decision as the one before."""
+        """Create a NodeClaim for pods by the same decision as the last one."""
         made = claim(provider_id=provider_id)
         made = replace(made, meta=replace(made.meta, name=name))
         self.records.claims.put(name, Kept(made, {}))
         self.breaker.note(name, Launch(name, "web", tuple(each.key for each in pods), {}, {}, ()))
 
     async def decide(self, *waiting: Pod) -> tuple[VainLaunches, ...]:
-        """Say what is withheld from a decision about pods."""
+        """Return the launches in vain that a decision about pods gets."""
         given = snapshot(pods=waiting, nodes=[node("n1")])
         return await self.breaker.vain_launches(replace(given, now=self.clock.now()))
 
     async def count(self, *waiting: Pod) -> int:
-        """Say how many launches were in vain for the pods that a decision is about."""
+        """Return how many launches were in vain for the pods of a decision."""
         return sum(each.count for each in await self.decide(*waiting))
 
 
@@ -219,7 +219,7 @@ async def test_a_pod_that_is_pushed_out_soon_was_launched_for_in_vain(
 
 @on_virtual_time
 async def test_a_pod_that_leaves_with_its_node_was_not_pushed_out() -> None:
-    """Nor is one of a StatefulSet, which has the same name when it is made anew."""
+    """A recreated pod of a StatefulSet has the same name."""
     scene = Scene()
     with pushed_out_after(scene, 3.0):
         going = node_record(name="n1", deleted=timedelta())

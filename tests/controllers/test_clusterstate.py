@@ -1,4 +1,4 @@
-"""The snapshot that decisions see: what watches say, commands under way, nominations."""
+"""The snapshot of decisions: watched objects, commands and nominations."""
 
 import asyncio
 from datetime import timedelta

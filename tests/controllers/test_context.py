@@ -1,4 +1,4 @@
-"""Decisions do not keep the loop from its work, and end when no answer is wanted any more."""
+"""Decisions do not block the event loop, and end when they are cancelled."""
 
 import asyncio
 from collections.abc import Callable

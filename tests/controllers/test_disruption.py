@@ -1,4 +1,4 @@
-"""Empty nodes go, on virtual time."""
+"""The controller of disruption deletes empty nodes, on virtual time."""
 
 import asyncio
 
@@ -94,7 +94,7 @@ def test_no_more_nodes_go_at_once_than_the_budget_allows() -> None:
 
 
 def going(world: World) -> list[str]:
-    """Name the claims that use up a budget: machines that are ending do not any more."""
+    """Return the claims that count against a budget: not those with an ending machine."""
     return [name for name in leaving(world) if "InstanceTerminating" not in conditions(world, name)]
 
 
@@ -120,7 +120,7 @@ def test_a_pod_that_comes_while_a_decision_is_validated_keeps_its_node() -> None
 
 
 def eligible(heard: Heard) -> list[float]:
-    """Return how many nodes could have gone, where any could."""
+    """Return how many nodes were eligible, where any was."""
     metric = "voluntary_disruption_eligible_nodes"
     return [each.value for each in heard.counts if each.metric == metric and each.value]
 
@@ -169,7 +169,7 @@ def test_a_node_that_pods_are_expected_on_stays() -> None:
 
 
 async def nominate(stage: Stage, name: str, *, seconds: int) -> None:
-    """Expect pods on a node again and again, for a while."""
+    """Nominate a node repeatedly, for a while."""
     for _ in range(0, seconds, 10):
         stage.nominations.note(name)
         await asyncio.sleep(10)

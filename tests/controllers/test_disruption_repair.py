@@ -93,7 +93,7 @@ def running_pods(world: World) -> int:
 
 
 async def make_busy_nodes(world: World) -> None:
-    """Have five nodes, each with a pod that leaves no room for another."""
+    """Create five nodes, each filled by one pod."""
     await make_nodes(world, *MANY)
     world.store.create(DEPLOYMENT, web(len(MANY)))
     await until(lambda: running_pods(world) == len(MANY))

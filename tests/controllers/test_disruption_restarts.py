@@ -1,4 +1,4 @@
-"""A disruption command survives the death of its leader, at any moment."""
+"""After the crash of a leader at any moment, the next one finishes its disruption commands."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ from tests.controllers.test_nodetermination import pod
 
 
 async def live(world: World, faults: Faults, policies: tuple[RepairPolicy, ...] = ()) -> None:
-    """Be an operator for ever, behind ports that do not always work."""
+    """Run an operator until cancelled, on ports that sometimes fail."""
     objects = FaultyObjects(world.objects, faults)
     async with disrupting(world, Heard(), objects, policies=policies):
         await asyncio.sleep(24 * 3600)
@@ -41,7 +41,7 @@ async def live(world: World, faults: Faults, policies: tuple[RepairPolicy, ...] 
 async def spend(
     world: World, life: Life, seconds: float, policies: tuple[RepairPolicy, ...] = ()
 ) -> None:
-    """Let an operator live for a while, if it does not die before."""
+    """Run an operator for a while, or until it crashes."""
     task = asyncio.create_task(life.run(live(world, Faults(), policies)))
     await asyncio.sleep(seconds)
     life.end()
@@ -75,7 +75,7 @@ def test_empty_nodes_go_though_the_operator_dies(call: int, *, is_call_done: boo
 @pytest.mark.parametrize("is_call_done", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("call", range(1, 6))
 def test_a_node_that_is_needed_again_loses_its_marks(call: int, *, is_call_done: bool) -> None:
-    """Its operator died after it had marked the node, or before."""
+    """The operator crashes after it has tainted the node, or before."""
 
     async def story() -> tuple[list[str], list[str], str]:
         world = World()
@@ -145,7 +145,7 @@ def test_taints_that_belong_to_no_command_are_removed() -> None:
 
 
 def mark(world: World, name: str) -> None:
-    """Leave what a leader wrote that had decided and then died."""
+    """Write the taint and condition of a leader that crashed after its decision."""
     taints = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
     body: JsonObject = {"spec": {"taints": taints}}
     world.store.patch(NODE, node_of(world, name), Patch(PatchType.MERGE, body))

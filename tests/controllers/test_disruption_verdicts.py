@@ -1,4 +1,4 @@
-"""Every verdict about nodes is told with its question, and the question has the verdict again."""
+"""Every verdict about nodes is reported with its question, which gives the same verdict again."""
 
 import asyncio
 from datetime import timedelta
@@ -48,7 +48,7 @@ class Listener:
         return [verdict for question, verdict in both if isinstance(question, kind)]
 
     def chosen(self, reason: DisruptionReason) -> list[str]:
-        """Name the claims that were chosen, each once."""
+        """Return the names of the chosen claims, each once."""
         names = [
             node.claim
             for verdict in self.verdicts

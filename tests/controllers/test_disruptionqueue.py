@@ -1,4 +1,4 @@
-"""Commands are carried out: what fails ends one command, and keeps no other node waiting."""
+"""Commands are carried out; a failure ends one command and delays no other node."""
 
 import asyncio
 
@@ -52,7 +52,7 @@ def drift(world: World, *names: str) -> None:
     """Have the cloud say that nodes differ from what is asked for."""
     for name in names:
         world.cloud.set_drift(name, "ImageDrift")
-        # The next look at a claim may be minutes away.
+        # The next reconcile of a claim may be minutes away.
         touched = {"metadata": {"annotations": {"example.com/touched": "yes"}}}
         world.store.patch(NODE_CLAIM, name, Patch(PatchType.MERGE, touched))
 
@@ -239,7 +239,7 @@ def test_while_the_api_server_does_not_know_of_a_replacement_a_command_waits() -
 
 
 class Broken:
-    """A method with a mistake in it."""
+    """A method with a bug."""
 
     name = "broken"
     reason = DisruptionReason.UNDERUTILIZED
@@ -275,7 +275,7 @@ def test_a_method_with_a_mistake_keeps_no_other_from_its_turn(
 
 
 class Mistaken(EmbeddedObjects):
-    """An API server that a mistake of ours makes unable to list pods."""
+    """An API server whose list of pods raises a bug."""
 
     async def list(
         self, kind: Kind, query: Query = EVERYTHING, *, limit: int = 0, token: str = ""

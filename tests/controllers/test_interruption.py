@@ -1,4 +1,4 @@
-"""What a cloud announces is acted on in time, also when there is much of it."""
+"""Machine events are acted on in time, even hundreds at once."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ HUNDRED = [
 
 
 class Busy:
-    """An EventfulCloud that takes a second to hear of each event, and fails for one of them."""
+    """An EventfulCloud that acknowledges an event within a second, and fails for one of them."""
 
     def __init__(self) -> None:
         self.acknowledged: set[str] = set()

@@ -1,4 +1,4 @@
-"""NodeClaims that stand are looked after, on virtual time."""
+"""Conditions and pod events of NodeClaims that disruption reads, on virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ def pool(**disruption: object) -> JsonObject:
 
 
 def reason_of(world: World, type_: str) -> str:
-    """Return the reason of a condition of the claim; empty if nothing is said."""
+    """Return the reason of a condition of the claim; empty without the condition."""
     told = world.store.get(NODE_CLAIM, "web-1")["status"]["conditions"]
     return str(next((each["reason"] for each in told if each["type"] == type_), ""))
 
@@ -251,7 +251,7 @@ def test_a_machine_that_no_claim_knows_is_ended() -> None:
         async with operator(world, Heard()):
             world.store.create(NODE_CLAIM, claim())
             await asyncio.sleep(0.5)
-        # Its operator died while the machine was asked for, and the claim was removed by hand.
+        # The operator crashed during the launch, and a user deleted the claim.
         patch = Patch(PatchType.MERGE, {"metadata": {"finalizers": None}})
         world.store.patch(NODE_CLAIM, "web-1", patch)
         world.store.delete(NODE_CLAIM, "web-1")
@@ -313,7 +313,7 @@ async def attempt(
     *,
     is_success: bool,
 ) -> None:
-    """Have a node of the pool come, or fail to."""
+    """Let a node of the pool register, or fail to."""
     made = claim("attempt")
     uid = world.store.get(NODE_POOL, "web")["metadata"]["uid"]
     owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": "web", "uid": uid}

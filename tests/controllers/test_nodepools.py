@@ -316,7 +316,7 @@ def test_claims_of_an_older_way_to_hash_are_hashed_anew() -> None:
 
 
 def test_a_changed_node_class_makes_health_unknown() -> None:
-    """Nodes of the class before say nothing about those of the class now."""
+    """Registrations with the former node class say nothing about the present one."""
 
     async def story() -> list[str]:
         world = World()
@@ -343,7 +343,7 @@ def test_a_changed_node_class_makes_health_unknown() -> None:
 
 
 def test_health_survives_a_restart() -> None:
-    """What a node class is like is not known at first, and must not be taken for a change."""
+    """A node class that is delivered for the first time must not count as changed."""
 
     async def story() -> list[str]:
         world = World()
@@ -393,7 +393,7 @@ def make_healthy(world: World) -> None:
 
 
 def told(metrics: Metrics) -> dict[str, float]:
-    """Return what is told of NodePools, by series."""
+    """Return the gauges of NodePools, by series."""
     lines = metrics.render().decode().splitlines()
     pairs = [each.rsplit(" ", 1) for each in lines if each.startswith("karpenter_nodepools_")]
     return {series: float(value) for series, value in pairs}
@@ -439,7 +439,7 @@ def test_a_pool_is_shown_as_long_as_it_is_there() -> None:
 
 
 class MuteCloud(SimCloud):
-    """A cloud that sometimes does not tell its prices."""
+    """A cloud whose catalog sometimes fails."""
 
     is_mute = False
 

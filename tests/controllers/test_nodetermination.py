@@ -320,7 +320,7 @@ def test_a_node_without_a_claim_is_not_touched() -> None:
 
 
 def test_a_pod_that_no_watch_has_delivered_is_evicted() -> None:
-    """A machine that has ended does not come back: what is watched may be late."""
+    """The cache may lag, and the termination of a machine cannot be undone."""
     heard = Heard()
 
     async def story() -> list[str]:

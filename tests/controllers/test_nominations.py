@@ -1,4 +1,4 @@
-"""Where pods are expected, and the node names that they are given, on virtual time."""
+"""Nominations of pods to NodeClaims and nodes, on virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -37,13 +37,13 @@ SECOND = timedelta(seconds=1)
 MIXED = decided(crowd("large", 60, "3800m", "7500Mi"), crowd("small", 48, "950m", "3900Mi"))
 ALIKE = decided(crowd("web", 60, "900m", "1Gi"))
 FIRM, FREE = "small-0", "other-0"
-"""NodeClaims by the one pod that each is for; pods of the first are told."""
+"""NodeClaims named after the one pod of each; the pod of the first is nominated."""
 FOREIGN = "on-premises-1"
 
 
 @asynccontextmanager
 async def expecting(world: World, lost: list[str]) -> AsyncIterator[ClaimNominations]:
-    """Have an operator that has just made a claim for a pod."""
+    """Run an operator that has just created a claim for a pod."""
     world.start()
     async with operator(world, Heard()) as context:
         claim_nominations = ClaimNominations(context.records, world.clock, lost.append)
@@ -136,7 +136,7 @@ def test_there_is_much_to_do_while_pods_are_on_their_way() -> None:
 
 
 def test_claims_of_one_decision_settle_together() -> None:
-    """Their nodes take long: the wait for them has an end."""
+    """The wait for nodes that open late has an end."""
 
     async def story() -> list[frozenset[str]]:
         world = World()
@@ -225,7 +225,7 @@ class NoRights(EmbeddedObjects):
 
 
 class House:
-    """Nodes that are about to open, each for the pod whose name its claim has."""
+    """Nodes that are about to open, each for the pod that its claim is named after."""
 
     def __init__(self, *claims: str, has_rights: bool = True) -> None:
         self.world = World()
@@ -233,18 +233,18 @@ class House:
             self.world.store.create(POD, pod(name, "1"))
         objects = self.world.objects if has_rights else NoRights(self.world.store)
         self.remarks: list[Remark] = []
-        self.called: list[tuple[str, float]] = []
+        self.opened: list[tuple[str, float]] = []
         self.nominator = PodNominator(objects, lambda claim: [waiting(claim)], self.remarks.append)
-        self.nominator.listen(self._call)
+        self.nominator.listen(self._open)
         self.nominator.on_decision(*MIXED)
         for name in claims:
             self.nominator.note(name, launch(name))
 
-    def _call(self, claim: str) -> None:
-        self.called.append((claim, asyncio.get_running_loop().time()))
+    def _open(self, claim: str) -> None:
+        self.opened.append((claim, asyncio.get_running_loop().time()))
 
     def names(self) -> dict[str, str]:
-        """Return the nodes that pods were told, by the names of the pods."""
+        """Return the nominated nodes, by the names of the pods."""
         pods = self.world.store.list(POD)
         told = {each["metadata"]["name"]: each.get("status") or {} for each in pods}
         return {
@@ -279,7 +279,7 @@ async def test_a_pod_knows_its_node_when_that_opens() -> None:
         await asyncio.sleep(0.1)
 
     assert house.names() == {FIRM: "node-a"}
-    assert house.called == [(FIRM, 0.0)]
+    assert house.opened == [(FIRM, 0.0)]
     assert (before, house.nominator.gate_policy(FIRM)) == (GatePolicy.HELD, GatePolicy.NOMINATED)
 
 
@@ -294,7 +294,7 @@ async def test_a_node_that_is_reported_ready_repeatedly_is_opened_once() -> None
         house.nominator.note_ready(FIRM, "node-a")
         await asyncio.sleep(0.1)
 
-    assert house.called == [(FIRM, 0.0)]
+    assert house.opened == [(FIRM, 0.0)]
 
 
 @on_virtual_time
@@ -309,7 +309,7 @@ async def test_nodes_without_nominated_pods_open_last() -> None:
         house.nominator.forget(FIRM)
         await asyncio.sleep(1)
 
-    assert house.called == [(FIRM, 1.0), (FREE, 2.0)]
+    assert house.opened == [(FIRM, 1.0), (FREE, 2.0)]
     assert house.names() == {FIRM: "node-a"}
 
 
@@ -321,7 +321,7 @@ async def test_who_is_late_is_not_waited_for() -> None:
         house.nominator.note_ready(FREE, "node-b")
         await asyncio.sleep(60)
 
-    assert house.called == [(FREE, IDLE_SECONDS)]
+    assert house.opened == [(FREE, IDLE_SECONDS)]
     assert IDLE_SECONDS < LONGEST_SECONDS
 
 
@@ -334,7 +334,7 @@ async def test_a_claim_that_goes_is_not_waited_for() -> None:
         house.nominator.forget(FIRM)
         await asyncio.sleep(60)
 
-    assert house.called == [(FREE, 0.0)]
+    assert house.opened == [(FREE, 0.0)]
 
 
 @on_virtual_time
@@ -346,7 +346,7 @@ async def test_a_claim_that_is_dropped_during_nomination_is_not_opened() -> None
         house.nominator.forget(FIRM)
         await asyncio.sleep(60)
 
-    assert house.called == []
+    assert house.opened == []
     assert house.nominator.gate_policy(FIRM) is GatePolicy.FREE
 
 
@@ -372,7 +372,7 @@ async def test_without_the_right_nodes_open_all_the_same_and_it_is_said_once() -
         house.nominator.note_ready("small-1", "node-b")
         await asyncio.sleep(60)
 
-    assert [claim for claim, _ in house.called] == [FIRM, "small-1"]
+    assert [claim for claim, _ in house.opened] == [FIRM, "small-1"]
     assert [each.fields["hint"] for each in house.remarks] == [
         "apply deploy/rbac.yaml, or start with --nominate-pods Never"
     ]
@@ -391,7 +391,7 @@ def named(world: World) -> str:
 
 
 async def watched(world: World, name: str = "") -> list[str]:
-    """Name a node on a pod that none binds; return the name after 15, 35 and 105 seconds."""
+    """Nominate an unbound pod; return its nomination after 15, 35 and 105 seconds."""
     async with operator(world, Heard()) as context:
         if not world.store.list(NODE_CLAIM):
             world.store.create(NODE_CLAIM, claim())

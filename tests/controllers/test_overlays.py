@@ -1,4 +1,4 @@
-"""NodeOverlays hear whether they are applied, and launches go by them, on virtual time."""
+"""Conditions of NodeOverlays, and launches that follow them, on virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -45,7 +45,7 @@ class Scene(Struct):
 async def overlaying(
     world: World, heard: Heard, cloud: CloudProvider | None = None
 ) -> AsyncIterator[Scene]:
-    """Have overlays looked at, and claims launched as they have it."""
+    """Run the controllers that judge overlays and launch claims by them."""
     mirror = Mirror(world.objects, world.clock, kwok_catalog, Settings(node_overlay=True))
     watching = asyncio.create_task(mirror.run())
     await mirror.wait_until_listed()

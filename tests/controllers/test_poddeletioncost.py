@@ -1,4 +1,4 @@
-"""Pods are marked with what their deletion costs, on virtual time."""
+"""Deletion costs are written on pods, on virtual time."""
 
 import asyncio
 from collections import Counter
@@ -123,7 +123,7 @@ class Stage(Struct):
 
 @asynccontextmanager
 async def stage(*claims: str) -> AsyncIterator[Stage]:
-    """Have nodes that are ready, and pods on them marked from the next minute on."""
+    """Run the controllers of deletion costs on a world with ready nodes and pods."""
     world, heard, metrics = World(parts=()), Heard(), Metrics()
     world.start()
     world.store.create(NAMESPACE, {"metadata": {"name": "shop"}})
@@ -375,7 +375,7 @@ async def test_the_nodes_with_pods_to_write_are_shown_until_these_are_written() 
 
 @on_virtual_time
 async def test_a_budget_that_time_opens_counts_within_five_minutes() -> None:
-    """It is a Monday, and no watch tells that the day has begun."""
+    """The budget begins on a Monday, without any watch event."""
     async with stage("web-1") as scene:
         closed = {"nodes": "0", "schedule": "0 0 * * *", "duration": "30m"}
         body = {"spec": {"disruption": {"budgets": [closed]}}}

@@ -1,4 +1,4 @@
-"""A NodePool that is deleted takes its nodes with it, on virtual time."""
+"""The nodes of a deleted NodePool are deleted, on virtual time."""
 
 import asyncio
 

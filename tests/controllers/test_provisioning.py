@@ -23,7 +23,7 @@ NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "de
 
 
 class Heard:
-    """Listens to everything that is told and recorded."""
+    """Records all events, counts, remarks and verdicts."""
 
     def __init__(self) -> None:
         self.notices: list[Notice] = []
@@ -64,7 +64,7 @@ class Heard:
 
 @asynccontextmanager
 async def provisioning(world: World, heard: Heard) -> AsyncIterator[ProvisioningController]:
-    """Have a world and a controller that knows it."""
+    """Return a world and a controller with a synced mirror."""
     mirror = Mirror(world.objects, world.clock, kwok_catalog, Settings())
     world.start()
     task = asyncio.create_task(mirror.run())
@@ -165,7 +165,7 @@ def test_a_launch_that_fails_does_not_stop_the_others() -> None:
             world.store.create(POD, pod("web-2", "3"))
             await asyncio.sleep(5)
             world.store.delete(NODE_POOL, "a")
-            # The mirror has not heard of it yet.
+            # The watch has not delivered the claim to the mirror yet.
             await controller.reconcile()
             return len(world.store.list(NODE_CLAIM))
 

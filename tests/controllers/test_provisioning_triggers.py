@@ -1,4 +1,4 @@
-"""What asks for a decision, on virtual time."""
+"""Triggers of decisions about pods, on virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ from tests.builders.pods import pod
 
 
 class Stage:
-    """Pods, nodes and a batcher, and who was told of."""
+    """Pods, nodes and a batcher, and the pods that triggered."""
 
     def __init__(self) -> None:
         self.pods: IndexedShelf[Pod] = IndexedShelf(lambda each: each.node_name)
@@ -29,7 +29,7 @@ class Stage:
         self.pods.put(each.key, each)
 
     async def batch(self, seconds: float = 3.0) -> set[str]:
-        """Return what is in the next batch; nothing if there is none within some time."""
+        """Return the next batch; empty if none comes within some time."""
         try:
             return {*await asyncio.wait_for(self.batcher.wait(), seconds)}
         except TimeoutError:

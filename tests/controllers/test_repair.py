@@ -1,4 +1,4 @@
-"""Broken nodes are given up, on virtual time."""
+"""Legacy repair: NodeClaims of unhealthy nodes are deleted, on virtual time."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""An operator that dies at any moment leaves nothing that the next one does not finish."""
+"""Whatever an operator leaves unfinished when it crashes, the next one finishes."""
 
 import asyncio
 
@@ -30,14 +30,14 @@ _INITIALIZED = ("patch nodes", "patch nodeclaims.karpenter.sh")
 
 
 async def live(world: World, faults: Faults) -> None:
-    """Be an operator for ever, behind ports that do not always work."""
+    """Run an operator until cancelled, on ports that sometimes fail."""
     cloud, objects = FaultyCloud(world.cloud, faults), FaultyObjects(world.objects, faults)
     async with operator(world, Heard(), cloud, objects=objects):
         await asyncio.sleep(24 * 3600)
 
 
 async def spend(world: World, life: Life, seconds: float) -> None:
-    """Let an operator live for a while, if it does not die before."""
+    """Run an operator for a while, or until it crashes."""
     task = asyncio.create_task(life.run(live(world, Faults())))
     await asyncio.sleep(seconds)
     life.end()
@@ -45,7 +45,7 @@ async def spend(world: World, life: Life, seconds: float) -> None:
 
 
 async def make_node_with_pod(world: World) -> None:
-    """Have a node that is ready, with a pod on it."""
+    """Create a ready node with a pod."""
     async with operator(world, Heard()):
         world.store.create(NODE_CLAIM, claim(terminationGracePeriod="1h"))
         await until(lambda: is_ready(world))

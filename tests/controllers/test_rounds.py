@@ -1,4 +1,4 @@
-"""Work that is done again and again."""
+"""Periodic work of controllers."""
 
 import asyncio
 from datetime import timedelta

@@ -30,7 +30,7 @@ CLAIM: JsonObject = {
 
 
 class Heard:
-    """Listens to everything that is told."""
+    """Records all events, counts and remarks."""
 
     def __init__(self) -> None:
         self.told: list[Notice | Count | Remark] = []
@@ -119,7 +119,7 @@ async def test_the_write_of_a_faster_writer_is_not_overwritten(
 async def test_conditions_are_not_written_over_newer_ones_after_a_label(
     store: Store, writer: Writer
 ) -> None:
-    """The label alone needs no guard, but the version it makes must not vouch for the status."""
+    """The label needs no version; but its new version must not be the guard of the status."""
     claim = claim_in(store)
     theirs = {"type": "Drifted", "status": "True", "reason": "R", "message": ""}
     theirs["lastTransitionTime"] = "2026-01-01T12:00:00Z"
@@ -212,7 +212,7 @@ async def test_counts_and_events_are_reported_after_the_write(
 
 
 class Knowing:
-    """Knows the newest version of everything, and what was written."""
+    """A cache with one newest version, which records writes."""
 
     def __init__(self, version: str = "") -> None:
         self.version = version

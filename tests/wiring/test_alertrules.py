@@ -1,4 +1,4 @@
-"""The alerts, judged by Prometheus' own tool: each fires for what it is about, and else not."""
+"""The alerts, judged by promtool: each fires for its cause alone."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Decisions are recorded as long as there is news."""
+"""Decisions are recorded unless they repeat the last one."""
 
 import asyncio
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Every query of every dashboard and alert asks a running operator for what it tells."""
+"""Every query of every dashboard and alert asks for metrics that a running operator exports."""
 
 import asyncio
 import json
@@ -132,7 +132,7 @@ async def test_a_running_operator_tells_what_is_asked_for(tmp_path: Path) -> Non
 
 
 def still_missing(told: Mapping[str, set[str]]) -> list[str]:
-    """List what is asked for, should be there always, and was not told."""
+    """Return the metrics that queries need and the operator does not export."""
     return sorted(
         {
             each.metric
@@ -192,7 +192,7 @@ def _pod(name: str, place: str, cpu: str) -> JsonObject:
 
 
 async def scrape(url: str, told: dict[str, set[str]]) -> None:
-    """Gather what an operator tells again and again: some series are there for a moment."""
+    """Collect the metrics of an operator repeatedly: some series exist for a moment only."""
     async with ClientSession() as session:
         while True:
             with suppress(ClientError):

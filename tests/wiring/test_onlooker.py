@@ -48,7 +48,7 @@ def pod(name: str) -> JsonObject:
 
 
 class Troubled(EmbeddedObjects):
-    """An API server that refuses some kinds, and tells nonsense about the pod `odd`."""
+    """An API server that refuses some kinds, and returns an unreadable pod `odd`."""
 
     def __init__(self, world: World, refused: Mapping[Kind, type[Exception]]) -> None:
         super().__init__(world.store, manager="test")

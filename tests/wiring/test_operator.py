@@ -1,4 +1,4 @@
-"""An operator whose rights are older than it is."""
+"""An operator whose ClusterRole is of an older version."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -20,7 +20,7 @@ from tests.sim.stories import on_virtual_time
 
 
 class Deaf:
-    """Hears nothing but failures."""
+    """A Voice that ignores everything but failures, which it raises."""
 
     def tell(self, notice: Notice) -> None:
         del notice

@@ -244,7 +244,7 @@ class _Attempt:
         """Whether a pod was ever bound."""
         self.was_kept = False
         self.is_void = False
-        """Whether the pods lost their place because the node terminates: no verdict on it."""
+        """Whether the pods lost their place because the node terminates: the attempt is dropped."""
 
     def pods(self) -> Iterator[str]:
         """Return the keys of the pods."""

@@ -122,7 +122,7 @@ class DisruptionController:
         self.considered = Considered()
         self._due: datetime | None = None
         """When the next pass is due; None is now."""
-        self._is_waiting = False
+        self._awaits_progress = False
         """Whether the last pass refused nodes only until other disruptions are over."""
         context.records.claims.listen(self._on_claim)
 
@@ -188,7 +188,7 @@ class DisruptionController:
             self._rejected = frozenset()
         if not verdict.commands or verdict.method not in _FIRST:
             self._beyond_emptiness = now
-        self._is_waiting = any(each.why in _PASSING for each in verdict.refusals)
+        self._awaits_progress = any(each.why in _PASSING for each in verdict.refusals)
         self._publish(question, verdict)
         for command in verdict.commands:
             await self._queue.add(command, seen)
@@ -209,8 +209,8 @@ class DisruptionController:
     # soon as a node that consumed it is gone, or a replacement is initialized.
     def _note_progress(self) -> None:
         """Make a pass now if the last one refused nodes only until other disruptions are over."""
-        if self._is_waiting:
-            self._is_waiting, self._due = False, None
+        if self._awaits_progress:
+            self._awaits_progress, self._due = False, None
             self._work_queue.add(_KEY)
 
     def _on_claim(

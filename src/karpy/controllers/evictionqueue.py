@@ -135,7 +135,7 @@ class EvictionQueue:
         self._refusals.pop(eviction.uid, None)
 
     def _fail(self, key: str, error: KarpyError) -> None:
-        # A refusal by a PodDisruptionBudget is no failure; events of node and claim report it.
+        # A refusal by a PodDisruptionBudget is no failure; node and claim report it.
         if not isinstance(error, Throttled):
             self._context.on_failure(key, error)
 

@@ -15,7 +15,7 @@ from karpy.ports.observers import ReconcileResult
 from karpy.ports.records import Kept
 
 _WORKERS: Final = 10
-"""Concurrent events: a spot interruption of a zone leaves hundreds of machines two minutes."""
+"""Events handled at a time: a spot interruption may leave hundreds of machines two minutes."""
 _ANNOUNCEMENTS: Final[Mapping[MachineFate, tuple[str, str]]] = {
     MachineFate.SPOT_INTERRUPTED: ("SpotInterrupted", "Spot interruption warning was triggered"),
     MachineFate.REBALANCE_RECOMMENDED: (

@@ -129,7 +129,7 @@ class LifecycleController:
         return seconds(changes.requeue_after)
 
     def _report_node(self, claim: ClaimRecord, node: NodeRecord, gate_policy: GatePolicy) -> None:
-        """Report to the nominator that a node is ready, or that no node needs its gate any more."""
+        """Report to the nominator that a node is ready, or that it needs no nomination."""
         is_ready = is_ready_but_gated(claim, node)
         if self._nominator is None or is_ready is None:
             return

@@ -202,7 +202,7 @@ async def every(
     often: tuple[int, timedelta] = (0, timedelta()),
     observer: Observer = UNOBSERVED,
 ) -> None:
-    """Repeat work every `period`, until cancelled; `often` is a number of first, shorter rounds."""
+    """Repeat work until cancelled; `often` has the number and period of the first rounds."""
     count, short = often
     observer.employ(1)
     while True:

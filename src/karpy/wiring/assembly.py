@@ -47,7 +47,7 @@ from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.observers import Observer
 from karpy.wiring.instruments import DecisionAudience, DisruptionAudience, Instruments, PoolAudience
-from karpy.wiring.surface import Part, Speech, Surface
+from karpy.wiring.surface import Part, Reporting, Surface
 
 
 class View(Struct, frozen=True):
@@ -63,17 +63,19 @@ class View(Struct, frozen=True):
 class Assembly:
     """Builds all controllers of a leader, once."""
 
-    def __init__(self, surface: Surface, options: Options, speech: Speech, view: View) -> None:
+    def __init__(
+        self, surface: Surface, options: Options, reporting: Reporting, view: View
+    ) -> None:
         self._surface = surface
         self._options = options
-        self._speech = speech
+        self._reporting = reporting
         self._view = view
-        self._writer = Writer(surface.objects, speech.notices, speech.voice, view.mirror)
+        self._writer = Writer(surface.objects, reporting.notices, reporting.voice, view.mirror)
         self._instruments = Instruments(
-            speech.metrics,
+            reporting.metrics,
             surface,
             view.mirror,
-            speech.notices,
+            reporting.notices,
             buffers=view.buffers,
             has_details=options.has_cluster_metrics,
         )
@@ -88,7 +90,7 @@ class Assembly:
             view.mirror.records,
             surface.objects,
             surface.clock,
-            speech.voice,
+            reporting.voice,
             self._batcher.trigger,
         )
         self._nominations = NodeNominations(surface.clock, options.batch_max)
@@ -120,11 +122,11 @@ class Assembly:
             yield Part("nodeoverlay.controller", overlays.run)
 
     def _provisioning(self) -> Iterator[Part]:
-        view, speech = self._view, self._speech
+        view, reporting = self._view, self._reporting
         audience = DecisionAudience(
-            speech.voice,
+            reporting.voice,
             claim_nominations=self._claim_nominations,
-            journal=speech.journal,
+            journal=reporting.journal,
             on_nomination=self._nominations.note,
             on_verdict=self._on_verdict,
             on_launch=self._on_launch,
@@ -135,12 +137,12 @@ class Assembly:
         provisioning = ProvisioningController(
             self._state,
             self._batcher,
-            speech.notices,
+            reporting.notices,
             self._surface.clock,
             audience,
             Guard(
                 self._options.decision_timeout,
-                partial(speech.voice.fail, "provisioner"),
+                partial(reporting.voice.fail, "provisioner"),
                 self._observer("provisioner"),
             ),
         )
@@ -228,15 +230,15 @@ class Assembly:
                 is_listed=lambda: view.mirror.is_listed,
                 disrupting=lambda: commands.disrupting,
             )
-            if self._speech.journal is not None:
-                static.listen(PoolAudience(self._speech.journal).decided)
+            if self._reporting.journal is not None:
+                static.listen(PoolAudience(self._reporting.journal).decided)
             yield Part("static", static.run)
 
     def _gauges(self) -> Iterator[Part]:
         """Build the controllers that export the cluster to Prometheus."""
         if self._instruments.run is not None:
             yield Part("metrics.state", self._instruments.run)
-        metrics = self._speech.metrics
+        metrics = self._reporting.metrics
         if metrics is not None and self._options.has_cluster_metrics:
             context = self._launching_context("metrics.nodepool")
             yield Part(
@@ -255,7 +257,7 @@ class Assembly:
             self._state,
             queue,
             lambda: mirror.consolidation_version,
-            self._speech.metrics,
+            self._reporting.metrics,
         )
         yield Part(name, partial(queue.run, self._options.workers(100, 5000)))
         yield Part("pod.deletioncost", costs.run)
@@ -264,7 +266,7 @@ class Assembly:
         if self._options.nominate_pods is PodNomination.NEVER:
             return None
         objects = self._surface.nominations or self._surface.objects
-        voice = self._speech.voice
+        voice = self._reporting.voice
         on_failure = partial(voice.fail, "pod.nomination")
         return PodNominator(objects, self._claim_nominations.pods_of, voice.remark, on_failure)
 
@@ -309,7 +311,7 @@ class Assembly:
 
     def _node_audience(self) -> OnVerdict:
         """Return the listener of decisions about nodes: the journal, or a no-op."""
-        journal = self._speech.journal
+        journal = self._reporting.journal
         return (lambda *_: None) if journal is None else DisruptionAudience(journal).decided
 
     def _policies(self) -> tuple[RepairPolicy, ...]:
@@ -333,10 +335,10 @@ class Assembly:
             self._writer,
             surface.clock,
             is_ours=self._view.classes.is_ours,
-            on_failure=partial(self._speech.voice.fail, name),
+            on_failure=partial(self._reporting.voice.fail, name),
             decision_timeout=self._options.decision_timeout,
             observer=self._observer(name),
         )
 
     def _observer(self, controller: str) -> Observer:
-        return self._speech.progress.of(controller, self._instruments.observer(controller))
+        return self._reporting.progress.of(controller, self._instruments.observer(controller))

@@ -19,7 +19,7 @@ from karpy.model.settings import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.wiring.assembly import Assembly, View
-from karpy.wiring.surface import Part, Speech, Surface, Voice
+from karpy.wiring.surface import Part, Reporting, Surface, Voice
 
 _AGAIN_SECONDS: Final = 5.0
 """Seconds until an optional kind whose list failed is listed again."""
@@ -50,7 +50,7 @@ class Operator:
     ) -> None:
         self._surface = surface
         self._options = options
-        self._speech = Speech(voice, notices, journal, metrics)
+        self._reporting = Reporting(voice, notices, journal, metrics)
         feed, clock = surface.feed, surface.clock
         classes = NodeClasses(feed, surface.node_classes, partial(voice.fail, "nodeclasses"))
         self.mirror = Mirror(
@@ -71,7 +71,7 @@ class Operator:
 
     def why_stuck(self) -> str:
         """Name the controllers that have work and make no progress; empty if none does."""
-        return self._speech.progress.check()
+        return self._reporting.progress.check()
 
     async def run(self) -> None:
         """Watch and act, until cancelled."""
@@ -87,15 +87,15 @@ class Operator:
         books = (view.mirror, view.classes, *(() if view.buffers is None else (view.buffers,)))
         parts = [Part(name, run) for book in books for name, run in book.follows()]
         own = self._surface.follows
-        await supervise([*self._probes(), *parts, *own], self._speech.voice)
+        await supervise([*self._probes(), *parts, *own], self._reporting.voice)
 
     async def act(self) -> None:
         """Run the controllers once everything is listed, until cancelled."""
         await self.mirror.wait_until_listed()
         if self._view.buffers is not None:
             await self._view.buffers.wait_until_listed()
-        assembly = Assembly(self._surface, self._options, self._speech, self._view)
-        await supervise(list(assembly.parts()), self._speech.voice)
+        assembly = Assembly(self._surface, self._options, self._reporting, self._view)
+        await supervise(list(assembly.parts()), self._reporting.voice)
 
     def _probes(self) -> Iterator[Part]:
         """Return the parts that find out which optional kinds are missing or forbidden."""
@@ -117,7 +117,7 @@ class Operator:
             except Forbidden:
                 # For a kind that decisions need, the feed reports the error and retries.
                 if kind in DISPENSABLE:
-                    self._speech.voice.remark(_missing_rule(kind))
+                    self._reporting.voice.remark(_missing_rule(kind))
                     note_absent(kind)
             except (ClusterError, CredentialsRefused):
                 await asyncio.sleep(_AGAIN_SECONDS)

@@ -64,7 +64,7 @@ class Voice(Telemetry, Protocol):
         """Report the failed reconcile of an object, which is retried."""
 
 
-class Speech(Struct, frozen=True):
+class Reporting(Struct, frozen=True):
     """Where an operator reports: logs, events, journal, metrics and health."""
 
     voice: Voice

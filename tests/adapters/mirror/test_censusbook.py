@@ -1,4 +1,4 @@
-"""Pods and DaemonSets counted as objects come and go, and decisions that must not notice."""
+"""The census of pods and DaemonSets, updated with each change, equals one that is made anew."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Decisions on the embedded cluster become NodeClaims that the next decision knows."""
+"""NodeClaims of a decision on the embedded cluster are in the next snapshot."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What moves the version by which consolidation knows that it may find something new."""
+"""The changes that increase the version of consolidation."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

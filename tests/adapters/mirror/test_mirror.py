@@ -177,7 +177,7 @@ def as_json(obj: JsonObject) -> str:
 
 
 async def test_a_claim_without_a_machine_makes_the_mirror_unsynced(store: Store) -> None:
-    """Its node may be anything yet: a decision now might launch a second one."""
+    """Until the launch of its machine, a decision could launch a second node for its pods."""
     async with running(store) as mirror:
         store.create(NODE_CLAIM, a_claim("default-a"))
         await until(lambda: not mirror.is_synced)
@@ -196,7 +196,7 @@ async def test_decisions_go_on_once_they_waited_long_enough_for_a_machine() -> N
     store.create(NODE_CLAIM, a_claim("default-a"))
     await until(lambda: not mirror.is_synced)
     await asyncio.sleep(60)
-    # The cloud may have been asked by an operator that is gone by now.
+    # An operator that has ended may have launched the machine already.
     was_synced = mirror.is_synced
     refused = {"type": "Launched", "status": "Unknown", "reason": "LaunchFailed"}
     patch = Patch(PatchType.MERGE, {"status": {"conditions": [refused]}})

@@ -80,12 +80,14 @@ def _flag(name: str, field: str, form: Form, meaning: str) -> Flag:
 _REFRESH: Final = duration(timedelta(minutes=1))
 FLAGS: Final[tuple[Flag, ...]] = (
     _flag("cluster-name", "cluster_name", TEXT, "The EKS cluster; required."),
-    _flag("cluster-endpoint", "cluster_endpoint", TEXT, "Its API server. Empty has EKS asked."),
+    _flag(
+        "cluster-endpoint", "cluster_endpoint", TEXT, "The URL of its API server. Empty asks EKS."
+    ),
     _flag(
         "cluster-ca-bundle",
         "ca_bundle",
         TEXT,
-        "Its authority, as base64. Empty takes that of the kubeconfig.",
+        "Its CA bundle, as base64. Empty takes that of the kubeconfig.",
     ),
     _flag("isolated-vpc", "isolated_vpc", SWITCH, "Make no calls without an endpoint in the VPC."),
     _flag(
@@ -94,8 +96,18 @@ FLAGS: Final[tuple[Flag, ...]] = (
         SWITCH,
         "Ask EKS for the version of the control plane, not the API server.",
     ),
-    _flag("disable-dry-run", "disable_dry_run", SWITCH, "Validate node classes without trials."),
-    _flag("enable-zonal-shift", "enable_zonal_shift", SWITCH, "Heed shifts of traffic."),
+    _flag(
+        "disable-dry-run",
+        "disable_dry_run",
+        SWITCH,
+        "Validate node classes without dry runs of EC2 calls.",
+    ),
+    _flag(
+        "enable-zonal-shift",
+        "enable_zonal_shift",
+        SWITCH,
+        "Launch nothing in zones with a zonal shift.",
+    ),
     _flag(
         "vm-memory-overhead-percent",
         "vm_memory_overhead",
@@ -109,7 +121,10 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "The SQS queue that EventBridge puts interruptions into. Empty works without.",
     ),
     _flag(
-        "reserved-enis", "reserved_enis", number(least=0), "Interfaces that pods get no address of."
+        "reserved-enis",
+        "reserved_enis",
+        number(least=0),
+        "Network interfaces without addresses for pods.",
     ),
     _flag("ami-refresh-interval", "image_refresh", _REFRESH, "How old found images may be."),
     _flag("subnet-refresh-interval", "subnet_refresh", _REFRESH, "How old found subnets may be."),
