@@ -121,6 +121,57 @@ def test_what_asks_for_nothing_is_deleted(detail_type: str, detail: dict[str, ob
         assert some.cloud.messages == {}
 
 
+def scheduled_change(entities: list[dict[str, str]], status: str = "open") -> dict[str, object]:
+    return {
+        "service": "EC2",
+        "eventTypeCategory": "scheduledChange",
+        "eventTypeCode": "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED",
+        "statusCode": status,
+        "affectedEntities": entities,
+    }
+
+
+@pytest.mark.parametrize("status", ["upcoming", "open", "", "of another day"])
+def test_a_scheduled_change_that_is_not_over_is_heard(status: str) -> None:
+    async def story(some: Account) -> list[MachineEvent]:
+        detail = scheduled_change([{"entityValue": "i-1", "status": "PENDING"}], status)
+        some.cloud.announce("AWS Health Event", detail, "aws.health")
+        return await Listener(some).listen(30)
+
+    with account() as some:
+        assert fates(run(story(some))) == [(MachineFate.SCHEDULED_CHANGE, ("i-1",))]
+
+
+def test_a_completed_scheduled_change_asks_for_nothing_and_is_deleted() -> None:
+    """AWS Health announces the end of an event, too; the machine will not be stopped then."""
+
+    async def story(some: Account) -> list[MachineEvent]:
+        detail = scheduled_change([{"entityValue": "i-1"}], "closed")
+        some.cloud.announce("AWS Health Event", detail, "aws.health")
+        return await Listener(some).listen(30)
+
+    with account() as some:
+        assert run(story(some)) == []
+        assert some.cloud.messages == {}
+        kind = {"message_type": "no_op"}
+        assert some.counted("interruption_received_messages_total") == [(kind, 1.0)]
+
+
+def test_machines_that_a_scheduled_change_no_longer_affects_are_left_out() -> None:
+    async def story(some: Account) -> list[MachineEvent]:
+        entities = [
+            {"entityValue": "i-done", "status": "RESOLVED"},
+            {"entityValue": "i-next", "status": "PENDING"},
+            {"entityValue": "i-other"},
+        ]
+        some.cloud.announce("AWS Health Event", scheduled_change(entities), "aws.health")
+        return await Listener(some).listen(30)
+
+    with account() as some:
+        heard = fates(run(story(some)))
+        assert heard == [(MachineFate.SCHEDULED_CHANGE, ("i-next", "i-other"))]
+
+
 @pytest.mark.parametrize("body", ["{", "[]", '{"version": "0"', "\udcff", "null"])
 def test_a_message_that_cannot_be_read_does_not_block_the_queue(body: str) -> None:
     async def story(some: Account) -> list[MachineEvent]:
@@ -212,6 +263,27 @@ def test_status_checks_are_heard_without_a_queue_once_each() -> None:
         (MachineFate.SYSTEM_STATUS, ("i-system",)),
     ]
     assert kinds == {"event_status", "instance_status", "system_status"}
+
+
+def test_a_scheduled_event_that_is_over_ends_no_machine() -> None:
+    """EC2 describes events that are completed or canceled for up to a week more."""
+
+    async def story(some: Account) -> list[MachineEvent]:
+        over = "[Completed] The instance is running on degraded hardware"
+        health = some.tables.health
+        health["i-done"] = {"Events": [{"Code": "instance-reboot", "Description": over}]}
+        health["i-off"] = {"Events": [{"Code": "instance-stop", "Description": "[Canceled] x"}]}
+        health["i-next"] = {
+            "Events": [
+                {"Code": "system-reboot", "Description": over},
+                {"Code": "instance-retirement", "Description": "It will be retired"},
+            ]
+        }
+        return await Listener(some, queue="").listen(30)
+
+    with account() as some:
+        assert fates(run(story(some))) == [(MachineFate.EVENT_STATUS, ("i-next",))]
+        assert some.counted(UNHEALTHY) == [({"category": "event_status"}, 1.0)]
 
 
 UNHEALTHY = "interruption_instance_status_unhealthy_total"

@@ -11,7 +11,7 @@ from karpy.adapters.clouds.aws.machines import Machines
 from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.barriers import Barrier
-from karpy.codec.aws.interruptions import NO_OP, MessageInvalid, read_interruption
+from karpy.codec.aws.interruptions import NO_OP, MessageInvalid, is_over, read_interruption
 from karpy.core.aws.refusals import is_forbidden, is_not_found
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudError, CloudUnavailable, KarpyError
@@ -192,7 +192,7 @@ class Announcements:
         failed |= {
             (each["InstanceId"], MachineFate.EVENT_STATUS)
             for each in scans[2]
-            if any(event.get("Code") in _EVENT_CODES for event in each.get("Events") or ())
+            if any(map(_is_ahead, each.get("Events") or ()))
         }
         for _, fate in failed - self._told:
             self._on_count(Count(_UNHEALTHY, {"category": fate.value}))
@@ -215,6 +215,13 @@ def _has_failed(status: object, now: datetime) -> bool:
         if each.get("Status") == "failed" and moment is not None and now - moment >= _IMPAIRED_FOR:
             return True
     return False
+
+
+def _is_ahead(event: Mapping[str, Any]) -> bool:
+    """Say whether a scheduled event will still stop or reboot a machine."""
+    # Differs: a scheduled event that EC2 describes as completed or canceled: Karpenter deletes the
+    # NodeClaim for up to a week after; Karpy does not, as the event will not happen again.
+    return event.get("Code") in _EVENT_CODES and not is_over(event)
 
 
 def _sent(message: Mapping[str, Any]) -> datetime | None:
