@@ -391,6 +391,7 @@ class _Made:
             self.templates,
             self.provider,
         )
+        self._observe_announcements(context_of)
         controller = NodeClassController(workplace, context.on_failure, context.observer)
         yield Part("nodeclass", controller.run)
         context.records.claims.listen(self._hear_claim)
@@ -415,6 +416,12 @@ class _Made:
             collector = ProfileCollector(context.records, self._book, self._profiles)
             collecting = partial(_collect_profiles, collector, context)
             yield Part("instanceprofile.garbagecollection", collecting)
+
+    def _observe_announcements(self, context_of: ContextOf) -> None:
+        """Have the health check watch the loops that announce interruptions."""
+        queue = self._settings.interruption_queue
+        receiving = context_of("interruption.queue").observer if queue else None
+        self.announcements.observe(receiving, context_of("interruption.instancestatus").observer)
 
     def _of_claims(self, context_of: ContextOf) -> Iterator[Part]:
         """Build the controllers that keep claims and machines in step."""

@@ -10,12 +10,24 @@ from karpy.adapters.clouds.aws.machines import Machines
 from karpy.adapters.clouds.aws.queue import Announcements
 from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.soldout import SoldOut
+from karpy.adapters.telemetry.health import ProgressCheck
+from karpy.codec.fields import JsonObject
+from karpy.controllers.queue import UNOBSERVED
 from karpy.model.ec2 import CapacityReservation
 from karpy.ports.cloud import MachineEvent, MachineFate
+from karpy.sim.ec2.calls import MemoryCalls
 from karpy.sim.loop import run
 from tests.adapters.clouds.aws.accounts import START, Account, account
 
 SPOT = "EC2 Spot Instance Interruption Warning"
+
+
+class Stuck(MemoryCalls):
+    """Calls of which one is never answered."""
+
+    async def receive_message(self, **request: object) -> JsonObject:
+        await asyncio.Event().wait()
+        return await super().receive_message(**request)
 
 
 class Listener:
@@ -26,18 +38,25 @@ class Listener:
         self.heard: list[MachineEvent] = []
         machines = Machines(some.calls, "demo")
         reports = Reports(some.trouble, some.counts.append)
-        self._announcements = Announcements(
+        self.announcements = Announcements(
             some.calls, some.clock, machines, self.sold_out, queue, reports
         )
+
+    def watch(self) -> ProgressCheck:
+        """Have its loops watched, as `/healthz` does."""
+        progress = ProgressCheck(asyncio.get_running_loop().time)
+        names = ("interruption.queue", "interruption.instancestatus")
+        self.announcements.observe(*(progress.of(name, UNOBSERVED) for name in names))
+        return progress
 
     async def listen(self, seconds: float, *, acknowledges: bool = True) -> list[MachineEvent]:
         """Hear for a while; return what was heard."""
         try:
             async with asyncio.timeout(seconds):
-                async for each in self._announcements.machine_events():
+                async for each in self.announcements.machine_events():
                     self.heard.append(each)
                     if acknowledges:
-                        await self._announcements.acknowledge(each)
+                        await self.announcements.acknowledge(each)
         except TimeoutError:
             pass
         return self.heard
@@ -339,3 +358,42 @@ def test_the_age_of_messages_is_measured() -> None:
         ((_, seconds),) = some.counted("interruption_message_queue_duration_seconds")
 
     assert seconds == pytest.approx(40, abs=1)
+
+
+def test_loops_that_hear_nothing_or_are_refused_are_well() -> None:
+    async def story(some: Account) -> str:
+        some.tables.refuse("DescribeInstanceStatus", "RequestLimitExceeded", times=999)
+        listener = Listener(some, queue="missing")
+        progress = listener.watch()
+        await listener.listen(1000)
+        return progress.check()
+
+    with account() as some:
+        assert run(story(some)) == ""
+        assert some.troubles != []
+
+
+def test_a_queue_that_gives_no_answer_is_named_by_the_health_check() -> None:
+    async def story(some: Account) -> str:
+        some.calls = Stuck(some.cloud)
+        listener = Listener(some)
+        progress = listener.watch()
+        await listener.listen(1000)
+        return progress.check()
+
+    with account() as some:
+        told = run(story(some))
+
+    assert told == ("interruption.queue has finished nothing for 1000 s, with 1 at work or waiting")
+
+
+def test_status_checks_that_are_given_up_are_no_work() -> None:
+    async def story(some: Account) -> str:
+        some.tables.refuse("DescribeInstanceStatus", "UnauthorizedOperation", times=3)
+        listener = Listener(some, queue="")
+        progress = listener.watch()
+        await listener.listen(1000)
+        return progress.check()
+
+    with account() as some:
+        assert run(story(some)) == ""

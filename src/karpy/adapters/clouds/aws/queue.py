@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.machines import Machines
-from karpy.adapters.clouds.aws.reports import Reports
+from karpy.adapters.clouds.aws.reports import Reports, Working
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.barriers import Barrier
 from karpy.codec.aws.interruptions import NO_OP, MessageInvalid, is_over, read_interruption
@@ -19,6 +19,7 @@ from karpy.model.labels import SPOT
 from karpy.model.times import parse_moment
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import MachineEvent, MachineFate
+from karpy.ports.observers import Observer
 
 _WAIT_SECONDS: Final = 20
 _MESSAGES: Final = 10
@@ -67,6 +68,12 @@ class Announcements:
         """Failed status checks that were counted, until they succeed again."""
         self._handled: set[tuple[str, MachineFate]] = set()
         """Those of them that were acted on; the others are announced again."""
+        self._receiving: Observer | None = None
+        self._checking: Observer | None = None
+
+    def observe(self, receiving: Observer | None, checking: Observer) -> None:
+        """Have its loops observed: the one that reads the queue, and that of status checks."""
+        self._receiving, self._checking = receiving, checking
 
     async def machine_events(self) -> AsyncIterator[MachineEvent]:
         """Give what AWS announces, until cancelled."""
@@ -92,7 +99,7 @@ class Announcements:
     async def _receive(self) -> None:
         while True:
             failed: list[KarpyError] = []
-            with Barrier(failed.append):
+            with _observed(self._receiving, failed):
                 await self._receive_once()
             for error in failed:
                 if isinstance(error, AwsRefused) and is_not_found(error.aws_code):
@@ -167,7 +174,7 @@ class Announcements:
     async def _check_statuses(self) -> None:
         while True:
             failed: list[KarpyError] = []
-            with Barrier(failed.append):
+            with _observed(self._checking, failed):
                 await self._check_once()
             for error in failed:
                 self._on_trouble("check the status of machines", error)
@@ -204,6 +211,13 @@ class Announcements:
         return await self._calls.describe_instance_status(
             Filters=[{"Name": name, "Values": values}]
         )
+
+
+def _observed(observer: Observer | None, failed: list[KarpyError]) -> Barrier:
+    """Return what keeps the failure of one round, and has the round observed."""
+    if observer is None:
+        return Barrier(failed.append)
+    return Working(observer, "", lambda _, error: failed.append(error))
 
 
 def _has_failed(status: object, now: datetime) -> bool:
