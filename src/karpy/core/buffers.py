@@ -23,8 +23,10 @@ SOURCES: Final = (POD_TEMPLATE, DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
 SCALABLE_KINDS: Final = tuple(kind.name for kind in SOURCES[1:])
 _RESOURCES: Final = {kind.name: kind.resource for kind in SOURCES}
 _SCALABLE_GROUPS: Final = frozenset({"", "apps"})
-PODS_MAX: Final = 10_000
+PODS_MAX: Final = 5_000
 """A buffer keeps room for at most so many pods."""
+TOGETHER_MAX: Final = 10_000
+"""All buffers together keep room for at most so many pods: every decision looks at each of them."""
 
 
 class Resolved(Struct, frozen=True, gc=False):
@@ -90,21 +92,27 @@ def not_found(buffer: BufferRecord, message: str) -> Unresolved:
     return Unresolved(reason, message)
 
 
-def settle(buffer: BufferRecord, resolution: Resolution, now: datetime) -> BufferRecord:
-    """Write on a buffer how many pods it makes room for, or why for none."""
+def settle(
+    buffer: BufferRecord, resolution: Resolution, now: datetime, allowed: int = PODS_MAX
+) -> BufferRecord:
+    """Write on a buffer how many pods it makes room for, or why for none or for so few."""
     settled = replace(buffer, settled_strategy=buffer.strategy)
     if isinstance(resolution, Unresolved):
         reason, message = resolution.reason, resolution.message
         return _said(settled, READY_FOR_PROVISIONING, FALSE, reason, message, now)
+    wanted = _wanted(buffer, resolution)
+    # Differs: a CapacityBuffer with a huge number of replicas: Karpenter creates as many virtual
+    # pods and may run out of memory; Karpy limits their number, and says so in the condition.
+    count = min(wanted, allowed, PODS_MAX)
     settled = replace(
         settled,
         settled_template=resolution.template,
         settled_generation=resolution.template_generation,
-        settled_replicas=wanted_replicas(
-            buffer, resolution.pod.requests, resolution.workload_replicas
-        ),
+        settled_replicas=count,
     )
     message = "Pod template resolved successfully"
+    if count < wanted:
+        message += f"; {why_limited(count, wanted)}"
     return _said(settled, READY_FOR_PROVISIONING, TRUE, "Resolved", message, now)
 
 
@@ -123,9 +131,38 @@ def wanted_replicas(buffer: BufferRecord, requests: Resources, workload_replicas
         # Parity: a CapacityBuffer with limits on several resources: as Karpenter, Karpy takes the
         # largest number of replicas, although the description of the API speaks of the smallest.
         limits.append(max(sizes))
-    # Differs: a CapacityBuffer with a huge number of replicas: Karpenter creates as many virtual
-    # pods and may run out of memory; Karpy limits their number.
-    return min(*limits, PODS_MAX) if limits else 0
+    return min(limits, default=0)
+
+
+def why_limited(count: int, wanted: int) -> str:
+    """Say that a buffer has room for fewer pods than it asks for, and by which limits."""
+    return (
+        f"room is kept for {count} of {wanted} pods: at most {PODS_MAX} for one CapacityBuffer,"
+        f" and {TOGETHER_MAX} for all together"
+    )
+
+
+def pods_wanted(buffer: BufferRecord, source: PodSource | None) -> int:
+    """Count the pods that a buffer asks room for as things are, whatever its status says."""
+    if buffer.meta.is_deleting:
+        return 0
+    resolution = resolve(buffer, source)
+    return 0 if isinstance(resolution, Unresolved) else _wanted(buffer, resolution)
+
+
+def allow(wanted: Mapping[str, int]) -> dict[str, int]:
+    """
+    Say for how many pods each buffer keeps room, given how many it asks for.
+
+    Where all together ask for too much, the largest get less, so that none crowds the others out.
+    """
+    allowed, left = {}, TOGETHER_MAX
+    capped = {key: max(0, min(count, PODS_MAX)) for key, count in wanted.items()}
+    ranked = sorted(capped, key=lambda key: (capped[key], key))
+    for place, key in enumerate(ranked):
+        allowed[key] = min(capped[key], left // (len(ranked) - place))
+        left -= allowed[key]
+    return allowed
 
 
 def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ...]:
@@ -155,7 +192,9 @@ def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ..
     )
 
 
-def room_of(buffer: BufferRecord, source: PodSource | None, now: datetime) -> tuple[Pod, ...]:
+def room_of(
+    buffer: BufferRecord, source: PodSource | None, now: datetime, allowed: int = PODS_MAX
+) -> tuple[Pod, ...]:
     """Return the pods a buffer makes room for as things are, whatever its status says."""
     if buffer.meta.is_deleting:
         return ()
@@ -163,7 +202,7 @@ def room_of(buffer: BufferRecord, source: PodSource | None, now: datetime) -> tu
     if isinstance(resolution, Unresolved):
         return ()
     # Its pods are as old as itself, so that they are equal each time they are asked for.
-    settled = settle(buffer, resolution, now)
+    settled = settle(buffer, resolution, now, allowed)
     return virtual_pods(settled, resolution.pod, buffer.meta.created or now)
 
 
@@ -199,6 +238,10 @@ def pods_by_node(pods: Iterable[Pod], verdict: Verdict) -> Mapping[str, int]:
         for each in sorted(verdict.nominations, key=lambda each: each.node)
     }
     return {node: count for node, count in counts.items() if count}
+
+
+def _wanted(buffer: BufferRecord, resolved: Resolved) -> int:
+    return wanted_replicas(buffer, resolved.pod.requests, resolved.workload_replicas)
 
 
 def _why_provisioning(
