@@ -12,6 +12,7 @@ from karpy.core.buffers import (
     Resolved,
     Unresolved,
     allow,
+    buffer_of,
     find_placements,
     judge_placement,
     not_found,
@@ -19,6 +20,7 @@ from karpy.core.buffers import (
     pods_wanted,
     resolve,
     room_of,
+    rooms_among,
     settle,
     virtual_pods,
     wanted_replicas,
@@ -362,3 +364,13 @@ def test_a_buffer_says_nothing_of_what_was_not_decided(placement: Placement | No
     record = ready(3)
 
     assert judge_placement(record, placement, LATER) is record
+
+
+def test_virtual_pods_are_found_by_their_buffer_among_all_pods() -> None:
+    spare = virtual_pods(ready(1), pod("web"), NOON)
+    other = virtual_pods(replace(ready(2), meta=Identity("spare-1", "u")), pod("web"), NOON)
+
+    rooms = rooms_among([pod("capacity-buffer-real-1"), *other, *spare])
+
+    assert rooms == {"shop/spare-1": [*other], "shop/spare": [*spare]}
+    assert [buffer_of(each) for each in (pod("web"), *spare)] == ["", "shop/spare"]

@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from karpy.core.overview import NodeState, NodeView, overview, total_of
 from karpy.core.scheduling.decide import decide
@@ -118,6 +119,15 @@ def test_pods_that_wait_come_with_their_decision_the_refused_ones_first() -> Non
     assert [each.key for each in waiting] == ["shop/vast", "shop/little"]
     assert waiting[0].refusal is not None
     assert (waiting[1].node, waiting[1].refusal) == ("a", None)
+
+
+def test_virtual_pods_are_not_expected_on_a_node() -> None:
+    room = replace(pod("capacity-buffer-spare-1", cpu="100m"), is_virtual=True)
+    seen = cluster(node("a"), pods=[room])
+
+    (shown,) = overview(seen, Verdict(nominations=(Nomination("a", (room.key,)),))).nodes
+
+    assert shown.coming == 0
 
 
 def test_a_node_counts_the_pods_that_are_expected_there() -> None:

@@ -21,6 +21,7 @@ PROVISIONING: Final = "Provisioning"
 SOURCES: Final = (POD_TEMPLATE, DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
 """What the pods of buffers are made from."""
 SCALABLE_KINDS: Final = tuple(kind.name for kind in SOURCES[1:])
+_NAME: Final = "capacity-buffer-"
 _RESOURCES: Final = {kind.name: kind.resource for kind in SOURCES}
 _SCALABLE_GROUPS: Final = frozenset({"", "apps"})
 PODS_MAX: Final = 5_000
@@ -184,7 +185,7 @@ def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ..
         owners=(),
         is_virtual=True,
     )
-    name, uid = f"capacity-buffer-{buffer.meta.name}", buffer.meta.uid
+    name, uid = f"{_NAME}{buffer.meta.name}", buffer.meta.uid
     count = max(0, min(buffer.settled_replicas or 0, PODS_MAX))
     return tuple(
         replace(shape, name=f"{name}-{index}", uid=f"{uid}-{index}")
@@ -204,6 +205,22 @@ def room_of(
     # Its pods are as old as itself, so that they are equal each time they are asked for.
     settled = settle(buffer, resolution, now, allowed)
     return virtual_pods(settled, resolution.pod, buffer.meta.created or now)
+
+
+def buffer_of(pod: Pod) -> str:
+    """Name the buffer that a virtual pod is of, by namespace and name; empty for other pods."""
+    if not pod.is_virtual:
+        return ""
+    return f"{pod.namespace}/{pod.name.removeprefix(_NAME).rpartition('-')[0]}"
+
+
+def rooms_among(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """Find the virtual pods of each buffer among all pods."""
+    rooms: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.is_virtual:
+            rooms.setdefault(buffer_of(pod), []).append(pod)
+    return rooms
 
 
 def find_placements(rooms: Mapping[str, Iterable[Pod]], verdict: Verdict) -> dict[str, Placement]:

@@ -136,7 +136,10 @@ class Overview(Struct, frozen=True, gc=False):
 def overview(snapshot: Snapshot, verdict: Verdict) -> Overview:
     """Gather what is to be seen of a cluster, and of a decision about its pending pods."""
     evaluation = Evaluation(snapshot)
-    coming = {each.node: len(each.pods) for each in verdict.nominations}
+    virtual = {pod.key for pod in snapshot.pods if pod.is_virtual}
+    coming = {
+        each.node: sum(key not in virtual for key in each.pods) for each in verdict.nominations
+    }
     kept = {each.node: each for each in find_candidates(evaluation).refusals}
     nodes = tuple(
         _node_view(each, evaluation, kept.get(each.name), coming.get(each.name, 0))
