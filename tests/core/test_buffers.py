@@ -6,15 +6,21 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from karpy.core.buffers import (
+    PODS_MAX,
+    TOGETHER_MAX,
     Placement,
     Resolved,
     Unresolved,
+    allow,
+    buffer_of,
     find_placements,
     judge_placement,
     not_found,
     pods_by_node,
+    pods_wanted,
     resolve,
     room_of,
+    rooms_among,
     settle,
     virtual_pods,
     wanted_replicas,
@@ -79,6 +85,50 @@ def test_a_percentage_of_a_workload_is_rounded_up(
     assert free >= 1
     assert free * 100 >= workload * percentage
     assert wanted_replicas(limited, {"cpu": 1}, workload) == min(free, limit)
+
+
+@given(st.dictionaries(st.text("abc", max_size=3), st.integers(0, 2**63), max_size=20))
+def test_buffers_have_what_they_ask_for_as_far_as_all_together_may(wanted: dict[str, int]) -> None:
+    allowed = allow(wanted)
+
+    capped = {key: min(count, PODS_MAX) for key, count in wanted.items()}
+    assert sum(allowed.values()) == min(sum(capped.values()), TOGETHER_MAX)
+    assert all(allowed[key] <= capped[key] for key in wanted)
+    # One that gets less than it asks for has no less than any other.
+    cut = [allowed[key] for key in wanted if allowed[key] < capped[key]]
+    assert all(each >= max(allowed.values()) - 1 for each in cut)
+
+
+def test_a_vast_buffer_costs_no_more_than_a_decision_can_look_at_and_says_so() -> None:
+    source = PodSource(pod("web"), 7)
+    vast = buffer(replicas=2**63)
+
+    settled = settle(vast, resolve(vast, source), NOON)
+
+    condition = settled.conditions.get("ReadyForProvisioning")
+    assert settled.settled_replicas == PODS_MAX == len(room_of(vast, source, NOON))
+    assert pods_wanted(vast, source) == 2**63
+    assert condition == Condition(
+        "ReadyForProvisioning",
+        TRUE,
+        NOON,
+        "Resolved",
+        "Pod template resolved successfully; room is kept for 5000 of 9223372036854775808 pods: "
+        "at most 5000 for one CapacityBuffer, and 10000 for all together",
+        3,
+    )
+
+
+def test_a_buffer_that_others_leave_less_says_so() -> None:
+    source = PodSource(pod("web"), 7)
+    record = buffer(replicas=40)
+
+    settled = settle(record, resolve(record, source), NOON, allowed=25)
+
+    condition = settled.conditions.get("ReadyForProvisioning")
+    assert condition is not None
+    assert settled.settled_replicas == 25 == len(room_of(record, source, NOON, allowed=25))
+    assert "room is kept for 25 of 40 pods" in condition.message
 
 
 @pytest.mark.parametrize(
@@ -318,3 +368,13 @@ def test_provisioning_stays_without_a_placement(placement: Placement | None) -> 
     record = ready(3)
 
     assert judge_placement(record, placement, LATER) is record
+
+
+def test_virtual_pods_are_found_by_their_buffer_among_all_pods() -> None:
+    spare = virtual_pods(ready(1), pod("web"), NOON)
+    other = virtual_pods(replace(ready(2), meta=Identity("spare-1", "u")), pod("web"), NOON)
+
+    rooms = rooms_among([pod("capacity-buffer-real-1"), *other, *spare])
+
+    assert rooms == {"shop/spare-1": [*other], "shop/spare": [*spare]}
+    assert [buffer_of(each) for each in (pod("web"), *spare)] == ["", "shop/spare"]

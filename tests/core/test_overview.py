@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from karpy.core.overview import NodeState, NodeView, overview, total_of
 from karpy.core.scheduling.decide import decide
@@ -120,6 +121,15 @@ def test_waiting_pods_have_their_decision_refused_pods_first() -> None:
     assert [each.key for each in waiting] == ["shop/vast", "shop/little"]
     assert waiting[0].refusal is not None
     assert (waiting[1].node, waiting[1].refusal) == ("a", None)
+
+
+def test_a_node_does_not_count_virtual_pods() -> None:
+    room = replace(pod("capacity-buffer-spare-1", cpu="100m"), is_virtual=True)
+    seen = cluster(node("a"), pods=[room])
+
+    (shown,) = overview(seen, Verdict(nominations=(Nomination("a", (room.key,)),))).nodes
+
+    assert shown.nominated_pods == 0
 
 
 def test_a_node_counts_its_nominated_pods() -> None:

@@ -5,6 +5,7 @@ import ast
 import pytest
 
 from karpy.codec.fields import JsonObject
+from karpy.controllers.context import ControllerContext
 from karpy.errors import AwsRefused, KarpyError, OptionInvalid
 from karpy.model.kinds import DAEMON_SET
 from karpy.model.notices import Notice
@@ -14,6 +15,7 @@ from karpy.sim.world import World
 from karpy.wiring.clouds.aws import METRICS, open_with, well_known
 from karpy.wiring.clouds.registry import Cloud, Site
 from tests.adapters.clouds.aws.accounts import Account, account
+from tests.controllers.operators import Heard, context_of
 from tests.tidy.repository import ROOT, product_files, tree
 
 
@@ -122,6 +124,32 @@ def test_another_one_that_drains_nodes_on_interruptions_is_reported() -> None:
 
     assert what == "act on interruptions alone"
     assert "DaemonSet kube-system/aws-node-termination-handler drains nodes, too" in message
+
+
+@pytest.mark.parametrize(
+    ("queue", "loops"),
+    [
+        ("demo", {"interruption.queue", "interruption.instancestatus"}),
+        ("", {"interruption.instancestatus"}),
+    ],
+)
+def test_every_loop_that_hears_of_interruptions_is_observed(queue: str, loops: set[str]) -> None:
+    """What is observed is part of `/healthz`."""
+
+    async def story(some: Account) -> set[str]:
+        world, names = World(), set[str]()
+        cloud = await opened(some, world, interruption_queue=queue)
+        async with context_of(world, Heard()) as context:
+
+            def named(name: str) -> ControllerContext:
+                names.add(name)
+                return context
+
+            list(cloud.parts(named))
+        return {each for each in names if each.startswith("interruption")}
+
+    with account() as some:
+        assert run(story(some)) == loops
 
 
 def _counted() -> set[str]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from karpy.cli.findings import findings_answer
 from karpy.cli.inputs import Decided, Seen
+from karpy.cli.room import room_answer
 from karpy.cli.tables import HOURS_PER_MONTH
 from karpy.codec.verdicts import verdict_to_dict
 from karpy.core.explain import Explanation, Fix, PoolGroup
@@ -18,7 +19,11 @@ def plan_answer(verdict: Verdict) -> dict[str, Any]:
 
 def decided_answer(decided: Decided) -> dict[str, Any]:
     """Write a verdict with what there is to say about its input."""
-    return {**plan_answer(decided.verdict), **context_answer(decided.seen)}
+    return {
+        **plan_answer(decided.verdict),
+        "buffers": room_answer(decided.snapshot, decided.verdict),
+        **context_answer(decided.seen),
+    }
 
 
 def context_answer(seen: Seen) -> dict[str, Any]:
@@ -60,6 +65,7 @@ def explanation_answer(explanation: Explanation) -> dict[str, Any]:
         "pod": explanation.pod,
         "outcome": explanation.outcome.name,
         "sentence": explanation.sentence,
+        "buffer": explanation.buffer or None,
         "asks": list(explanation.asks),
         "launch": next(iter(part["launches"]), None),
         "nomination": next(iter(part["nominations"]), None),

@@ -38,6 +38,9 @@ _STYLES: Final = {
 def explanation_lines(snapshot: Snapshot, explanation: Explanation, width: int) -> list[Line]:
     """Write where a pod goes and what else was possible, or why it stays and what would help."""
     lines = [_headline(explanation, width), BLANK]
+    if explanation.buffer:
+        text = f"a virtual pod: CapacityBuffer {explanation.buffer} keeps room for pods like it"
+        lines += _entry("what", text, width, 1)
     if explanation.asks:
         lines_max = 1 if explanation.is_no else 3
         lines += _entry("asks for", "; ".join(explanation.asks), width, lines_max)

@@ -14,6 +14,7 @@ from karpy.cli.catalogs import find_catalog, usual_catalog
 from karpy.cli.ec2supply import Needs
 from karpy.cli.findings import tell_findings
 from karpy.cli.options import STDIN, Question
+from karpy.cli.room import with_room
 from karpy.cli.terminal import Terminal
 from karpy.codec.findings import Finding, is_partial, note, of_problem
 from karpy.codec.manifests import Reading, read_manifests
@@ -115,12 +116,14 @@ def see_bare_files(files: Sequence[str], question: Question, stdin: IO[str]) -> 
 
 def _see_sources(sources: Sources, question: Question) -> Seen:
     reading = _read(sources, question)
-    supply = find_supply(question, Needs(reading.snapshot, reading.node_classes))
+    snapshot, on_room = with_room(reading, question)
+    supply = find_supply(question, Needs(snapshot, reading.node_classes))
     findings = (
         *map(of_problem, sources.unreadable),
         *reading.findings_beside(supply.node_classes),
+        *on_room,
     )
-    return supplied(reading.snapshot, question, supply, findings, reading.origins)
+    return supplied(snapshot, question, supply, findings, reading.origins)
 
 
 def _read(sources: Sources, question: Question) -> Reading:

@@ -5,6 +5,7 @@ from typing import Final
 
 from karpy.cli.launchtext import by_pool, launch_lines
 from karpy.cli.nodetable import catalog_lines, node_lines, total_lines
+from karpy.cli.room import room_lines
 from karpy.cli.tables import count_of, few_of, heading, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.core.explain import group_pools
@@ -48,10 +49,11 @@ def plan_lines(
     """Write a whole verdict; `again` follows `karpy explain POD` to learn more."""
     return join_sections(
         (
-            headline(verdict),
+            headline(verdict, sum(pod.is_virtual for pod in snapshot.pods)),
             node_lines(snapshot, verdict.launches, width),
             detail_lines(snapshot, verdict.launches, width) if details else [],
             nomination_lines(verdict.nominations, width, details=details),
+            room_lines(snapshot, verdict, width),
             [
                 *total_lines(snapshot, verdict.launches),
                 *(catalog_lines(snapshot, catalog) if verdict.launches else []),
@@ -71,8 +73,12 @@ def join_sections(sections: Iterable[Sequence[Line]]) -> list[Line]:
     return result
 
 
-def headline(verdict: Verdict) -> list[Line]:
-    """Say in one line what will happen, and in another if time ran out."""
+def headline(verdict: Verdict, virtual: int = 0) -> list[Line]:
+    """
+    Say in one line what will happen, and in another if time ran out.
+
+    Virtual pods of CapacityBuffers count as pods; how many there are is said besides.
+    """
     launched = sum(len(each.pods) for each in verdict.launches)
     nominated = sum(len(each.pods) for each in verdict.nominations)
     refused = sum(len(each.pods) for each in verdict.refusals)
@@ -85,6 +91,8 @@ def headline(verdict: Verdict) -> list[Line]:
         parts.append(f"{count_of(nominated, 'pod')} on {nodes}")
     if refused:
         parts.append(f"{count_of(refused, 'pod stays', 'pods stay')} pending")
+    if parts and virtual:
+        parts.append(f"{count_of(virtual, 'of the pods is', 'of the pods are')} virtual")
     text = "; ".join(parts) or "Nothing to do: no pod is pending"
     lines = [line(Span(text, Style.STRONG))]
     if not verdict.is_complete:

@@ -1,5 +1,7 @@
 """CapacityBuffers to records, changes of records to a status, and what buffers refer to."""
 
+from msgspec import Struct
+
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.pods import PodReader
 from karpy.codec.records import (
@@ -12,6 +14,16 @@ from karpy.codec.records import (
 from karpy.model.buffers import ACTIVE_CAPACITY, BufferRecord, PodSource, ScalableRef
 from karpy.model.conditions import Conditions
 from karpy.model.kinds import POD_TEMPLATE
+
+
+class FoundBuffer(Struct, frozen=True):
+    """A CapacityBuffer of the input, with what it refers to."""
+
+    record: BufferRecord
+    source: PodSource | None
+    """None if the input does not hold it."""
+    where: str = ""
+    """As errors have it."""
 
 
 def read_buffer_record(fields: Fields) -> BufferRecord:

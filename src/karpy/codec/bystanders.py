@@ -47,7 +47,6 @@ _QUIET: Final = frozenset(
         ("", "ConfigMap"),
         ("", "Endpoints"),
         ("", "Event"),
-        ("", "PodTemplate"),
         ("", "Secret"),
         ("", "ServiceAccount"),
         ("apps", "ControllerRevision"),

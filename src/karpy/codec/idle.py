@@ -9,11 +9,13 @@ from karpy.codec.workloads import Workload
 
 NAMESPACED: Final = frozenset(
     {
+        "CapacityBuffer",
         "DaemonSet",
         "Deployment",
         "Job",
         "LimitRange",
         "Pod",
+        "PodTemplate",
         "ReplicaSet",
         "ReplicationController",
         "ResourceQuota",

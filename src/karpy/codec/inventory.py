@@ -17,6 +17,7 @@ from karpy.codec.admission import (
     read_priority_class,
     read_runtime_class,
 )
+from karpy.codec.buffers import read_buffer_record, read_pod_source
 from karpy.codec.constraints import check_label
 from karpy.codec.crds import read_overlay, read_pool
 from karpy.codec.fields import FieldInvalid, Fields
@@ -31,6 +32,7 @@ from karpy.codec.poolrules import find_faults, find_overlay_faults
 from karpy.codec.quotas import ResourceQuota, read_quota
 from karpy.codec.records import read_claim_record, read_node_record, read_pool_record
 from karpy.codec.storage import read_attach_limits, read_claim, read_class, read_volume
+from karpy.codec.uids import derived_uid
 from karpy.codec.vocabulary import unknown_in_pod
 from karpy.codec.workloads import (
     Workload,
@@ -38,6 +40,7 @@ from karpy.codec.workloads import (
     read_daemon_set,
     read_workload_object,
 )
+from karpy.model.buffers import BufferRecord, PodSource
 from karpy.model.labels import NAMESPACE_NAME
 from karpy.model.pods import DaemonSet, DisruptionBudget, Pod, PodController, Service
 from karpy.model.pools import NodeOverlay, NodePool
@@ -49,6 +52,7 @@ Key: TypeAlias = tuple[str, str, str]
 
 _Reader: TypeAlias = Callable[[Fields], Iterable[str] | None]
 _APPS: Final = "apps"
+_BUFFERS: Final = "autoscaling.x-k8s.io"
 _KARPENTER: Final = "karpenter.sh"
 _STORAGE: Final = "storage.k8s.io"
 _WORKLOADS: Final = (
@@ -86,6 +90,7 @@ class Inventory:
         self.runtime_classes: dict[Key, RuntimeClass] = {}
         self.priority_classes: dict[Key, PriorityClass] = {}
         self.quotas: dict[Key, ResourceQuota] = {}
+        self.buffers: dict[Key, BufferRecord] = {}
         self.attach_limits: dict[Key, Mapping[str, int | None]] = {}
         self.made_claims: list[PersistentVolumeClaim] = []
         """Claims that come into being with pods that are not in the cluster yet."""
@@ -95,6 +100,8 @@ class Inventory:
         self._generated = 0
         self._unadmitted: dict[Key, Callable[[AdmissionRules], None]] = {}
         """Reads again what is not in the cluster yet, as it will be admitted."""
+        self._sources: dict[tuple[str, str], Callable[[], PodSource]] = {}
+        """Reads what buffers may refer to, by kind and key."""
         self._readers = self._table()
 
     def knows(self, group: str, kind: str) -> bool:
@@ -120,6 +127,11 @@ class Inventory:
             for read in self._unadmitted.values():
                 read(admission)
 
+    def source_of(self, buffer: BufferRecord) -> PodSource | None:
+        """Read what a buffer refers to; None if it is not there. Raises FieldInvalid."""
+        read = self._sources.get(buffer.source)
+        return None if read is None else read()
+
     def _table(self) -> dict[tuple[str, str], _Reader]:
         plain: tuple[tuple[str, str, dict[Key, Any], Callable[[Fields], object]], ...] = (
             ("", "Node", self.nodes, read_node_record),
@@ -143,6 +155,8 @@ class Inventory:
         table: dict[tuple[str, str], _Reader] = {
             ("", "Pod"): self._add_pod,
             ("", "Namespace"): self._add_namespace,
+            ("", "PodTemplate"): self._add_pod_template,
+            (_BUFFERS, "CapacityBuffer"): self._add_buffer,
             (_APPS, "DaemonSet"): self._add_daemon_set,
             (_KARPENTER, "NodePool"): self._add_pool,
             (_KARPENTER, "NodeOverlay"): self._add_overlay,
@@ -222,7 +236,26 @@ class Inventory:
         self._keep_unadmitted(self.workloads, kind, fields, read)
         if kind in _SELECTING:
             self._keep(self.controllers, kind, fields, read_controller(fields, kind))
+        self._note_source(kind, fields)
         return unknown_in_pod(template.child("spec"))
+
+    def _add_pod_template(self, fields: Fields) -> Iterator[str]:
+        _check_labels(fields.child("template").child("metadata"))
+        read_pod_source(fields, "PodTemplate", self._reader)
+        self._note_source("PodTemplate", fields)
+        return unknown_in_pod(fields.child("template").child("spec"))
+
+    def _add_buffer(self, fields: Fields) -> None:
+        record = read_buffer_record(fields)
+        uid = record.meta.uid or derived_uid("CapacityBuffer", record.namespace, record.meta.name)
+        record = replace(record, meta=replace(record.meta, uid=uid))
+        self._keep(self.buffers, "CapacityBuffer", fields, record)
+
+    def _note_source(self, kind: str, fields: Fields) -> None:
+        """Remember how to read what the pods of buffers may be made from."""
+        meta = fields.child("metadata")
+        key = f"{meta.text('namespace') or 'default'}/{meta.needed('name')}"
+        self._sources[kind, key] = partial(read_pod_source, fields, kind, self._reader)
 
     def _add_daemon_set(self, fields: Fields) -> Iterator[str]:
         template = fields.child("spec").child("template")

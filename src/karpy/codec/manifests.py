@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from karpy.codec.buffers import FoundBuffer
 from karpy.codec.bystanders import Bystanders, NodeClassFound, unread_class
 from karpy.codec.clusters import join_daemons, join_nodes, name_namespaces, populate
 from karpy.codec.convert.clusterfile import is_cluster_file
@@ -63,6 +64,8 @@ class Reading(Struct, frozen=True):
     origins: Mapping[Key, str] = {}
     """Where each object is written."""
     node_classes: tuple[NodeClassFound, ...] = ()
+    buffers: tuple[FoundBuffer, ...] = ()
+    """CapacityBuffers, whose virtual pods are not in the snapshot."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -255,6 +258,7 @@ class _Batch:
             budgets=tuple(have.budgets.values()),
             settings=settings,
         )
+        buffers = tuple(self._find_buffers())
         notes = (
             *self._notes,
             *self._bystanders.findings(),
@@ -271,7 +275,20 @@ class _Batch:
             notes,
             self._origins,
             tuple(self._bystanders.node_classes),
+            buffers,
         )
+
+    def _find_buffers(self) -> Iterator[FoundBuffer]:
+        """Give each CapacityBuffer with what it refers to, as far as that can be read."""
+        for key, record in self._inventory.buffers.items():
+            where, source = self._origins[key], None
+            try:
+                source = self._inventory.source_of(record)
+            except FieldInvalid as error:
+                kind, source_key = record.source
+                name = source_key.partition("/")[2]
+                self._refuse(self._origins[kind, record.namespace, name], error)
+            yield FoundBuffer(record, source, where)
 
 
 def _objects(value: object) -> Iterator[tuple[str, object]]:

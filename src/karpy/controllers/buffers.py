@@ -90,7 +90,7 @@ class BufferController:
         kind, source = buffer.source
         sources = self._book.sources.get(kind)
         resolution = resolve(buffer, None if sources is None else sources.get(source))
-        settled = settle(buffer, resolution, now)
+        settled = settle(buffer, resolution, now, self._book.allowed_of(key))
         judged = judge_placement(settled, self._placements.get(key), now)
         status = buffer_writes(buffer, judged).status
         if not await write_status(

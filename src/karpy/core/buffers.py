@@ -21,10 +21,13 @@ PROVISIONING: Final = "Provisioning"
 SOURCES: Final = (POD_TEMPLATE, DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
 """Kinds from which the pods of a buffer can be made."""
 SCALABLE_KINDS: Final = tuple(kind.name for kind in SOURCES[1:])
+_NAME: Final = "capacity-buffer-"
 _RESOURCES: Final = {kind.name: kind.resource for kind in SOURCES}
 _SCALABLE_GROUPS: Final = frozenset({"", "apps"})
-PODS_MAX: Final = 10_000
+PODS_MAX: Final = 5_000
 """Most pods that a buffer reserves room for."""
+TOGETHER_MAX: Final = 10_000
+"""Most pods that all buffers together reserve room for: every decision looks at each pod."""
 
 
 class Resolved(Struct, frozen=True, gc=False):
@@ -90,21 +93,27 @@ def not_found(buffer: BufferRecord, message: str) -> Unresolved:
     return Unresolved(reason, message)
 
 
-def settle(buffer: BufferRecord, resolution: Resolution, now: datetime) -> BufferRecord:
-    """Set the replicas and ReadyForProvisioning in the status of a buffer."""
+def settle(
+    buffer: BufferRecord, resolution: Resolution, now: datetime, allowed: int = PODS_MAX
+) -> BufferRecord:
+    """Set the replicas, at most `allowed`, and ReadyForProvisioning in the status of a buffer."""
     settled = replace(buffer, settled_strategy=buffer.strategy)
     if isinstance(resolution, Unresolved):
         reason, message = resolution.reason, resolution.message
         return _with_condition(settled, READY_FOR_PROVISIONING, FALSE, reason, message, now)
+    wanted = _wanted(buffer, resolution)
+    # Differs: a CapacityBuffer with a huge number of replicas: Karpenter creates as many virtual
+    # pods and may run out of memory; Karpy limits their number, and says so in the condition.
+    count = min(wanted, allowed, PODS_MAX)
     settled = replace(
         settled,
         settled_template=resolution.template,
         settled_generation=resolution.template_generation,
-        settled_replicas=wanted_replicas(
-            buffer, resolution.pod.requests, resolution.workload_replicas
-        ),
+        settled_replicas=count,
     )
     message = "Pod template resolved successfully"
+    if count < wanted:
+        message += f"; {why_limited(count, wanted)}"
     return _with_condition(settled, READY_FOR_PROVISIONING, TRUE, "Resolved", message, now)
 
 
@@ -123,9 +132,39 @@ def wanted_replicas(buffer: BufferRecord, requests: Resources, workload_replicas
         # Parity: a CapacityBuffer with limits on several resources: as Karpenter, Karpy takes the
         # largest number of replicas, although the description of the API speaks of the smallest.
         limits.append(max(sizes))
-    # Differs: a CapacityBuffer with a huge number of replicas: Karpenter creates as many virtual
-    # pods and may run out of memory; Karpy limits their number.
-    return min(*limits, PODS_MAX) if limits else 0
+    return min(limits, default=0)
+
+
+def why_limited(count: int, wanted: int) -> str:
+    """Return the sentence on a buffer that reserves room for fewer pods than it demands."""
+    return (
+        f"room is kept for {count} of {wanted} pods: at most {PODS_MAX} for one CapacityBuffer,"
+        f" and {TOGETHER_MAX} for all together"
+    )
+
+
+def pods_wanted(buffer: BufferRecord, source: PodSource | None) -> int:
+    """Return how many pods a buffer demands from its spec and source, without any limit."""
+    if buffer.meta.is_deleting:
+        return 0
+    resolution = resolve(buffer, source)
+    return 0 if isinstance(resolution, Unresolved) else _wanted(buffer, resolution)
+
+
+def allow(wanted: Mapping[str, int]) -> dict[str, int]:
+    """
+    Return how many pods each buffer may reserve room for, from how many it demands.
+
+    If all buffers together demand more than `TOGETHER_MAX`, the largest buffers are cut first, so
+    that no buffer displaces another.
+    """
+    allowed, left = {}, TOGETHER_MAX
+    capped = {key: max(0, min(count, PODS_MAX)) for key, count in wanted.items()}
+    ranked = sorted(capped, key=lambda key: (capped[key], key))
+    for place, key in enumerate(ranked):
+        allowed[key] = min(capped[key], left // (len(ranked) - place))
+        left -= allowed[key]
+    return allowed
 
 
 def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ...]:
@@ -147,7 +186,7 @@ def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ..
         owners=(),
         is_virtual=True,
     )
-    name, uid = f"capacity-buffer-{buffer.meta.name}", buffer.meta.uid
+    name, uid = f"{_NAME}{buffer.meta.name}", buffer.meta.uid
     count = max(0, min(buffer.settled_replicas or 0, PODS_MAX))
     return tuple(
         replace(template, name=f"{name}-{index}", uid=f"{uid}-{index}")
@@ -155,7 +194,9 @@ def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ..
     )
 
 
-def room_of(buffer: BufferRecord, source: PodSource | None, now: datetime) -> tuple[Pod, ...]:
+def room_of(
+    buffer: BufferRecord, source: PodSource | None, now: datetime, allowed: int = PODS_MAX
+) -> tuple[Pod, ...]:
     """Return the virtual pods of a buffer from its spec and source, without its status."""
     if buffer.meta.is_deleting:
         return ()
@@ -163,8 +204,24 @@ def room_of(buffer: BufferRecord, source: PodSource | None, now: datetime) -> tu
     if isinstance(resolution, Unresolved):
         return ()
     # The pods have the creation time of the buffer, so that equal inputs give equal pods.
-    settled = settle(buffer, resolution, now)
+    settled = settle(buffer, resolution, now, allowed)
     return virtual_pods(settled, resolution.pod, buffer.meta.created or now)
+
+
+def buffer_of(pod: Pod) -> str:
+    """Return namespace and name of the buffer of a virtual pod; empty for other pods."""
+    if not pod.is_virtual:
+        return ""
+    return f"{pod.namespace}/{pod.name.removeprefix(_NAME).rpartition('-')[0]}"
+
+
+def rooms_among(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """Return the virtual pods of each buffer among some pods."""
+    rooms: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.is_virtual:
+            rooms.setdefault(buffer_of(pod), []).append(pod)
+    return rooms
 
 
 def find_placements(rooms: Mapping[str, Iterable[Pod]], verdict: Verdict) -> dict[str, Placement]:
@@ -199,6 +256,10 @@ def pods_by_node(pods: Iterable[Pod], verdict: Verdict) -> Mapping[str, int]:
         for each in sorted(verdict.nominations, key=lambda each: each.node)
     }
     return {node: count for node, count in counts.items() if count}
+
+
+def _wanted(buffer: BufferRecord, resolved: Resolved) -> int:
+    return wanted_replicas(buffer, resolved.pod.requests, resolved.workload_replicas)
 
 
 def _why_provisioning(

@@ -9,7 +9,9 @@ from enum import Enum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from karpy.core.buffers import buffer_of
 from karpy.model.constraints import NodeTerm
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, NODE, Pod, PodRules
@@ -92,6 +94,8 @@ class Explanation(Struct, frozen=True, gc=False):
     nearest: PoolNearMiss | None = None
     fixes: tuple[Fix, ...] = ()
     """Changes that would help, smallest first."""
+    buffer: str = ""
+    """The CapacityBuffer of a virtual pod."""
 
     @property
     def is_no(self) -> bool:
@@ -108,6 +112,12 @@ def find_pods(snapshot: Snapshot, name: str) -> tuple[Pod, ...]:
 def explain_pod(snapshot: Snapshot, verdict: Verdict, key: str) -> Explanation:
     """Return what a verdict means for the pod `key`, which must be in the snapshot."""
     pod = next(pod for pod in snapshot.pods if pod.key == key)
+    explained = _explain(pod, snapshot, verdict)
+    return replace(explained, buffer=buffer_of(pod)) if pod.is_virtual else explained
+
+
+def _explain(pod: Pod, snapshot: Snapshot, verdict: Verdict) -> Explanation:
+    key = pod.key
     for launch in verdict.launches:
         if key in launch.pods:
             return _new_node(pod, launch)

@@ -136,7 +136,10 @@ class Overview(Struct, frozen=True, gc=False):
 def overview(snapshot: Snapshot, verdict: Verdict) -> Overview:
     """Return the overview of a cluster and of a decision about its pending pods."""
     evaluation = Evaluation(snapshot)
-    nominated_pods = {each.node: len(each.pods) for each in verdict.nominations}
+    virtual = {pod.key for pod in snapshot.pods if pod.is_virtual}
+    nominated_pods = {
+        each.node: sum(key not in virtual for key in each.pods) for each in verdict.nominations
+    }
     blockers = {each.node: each for each in find_candidates(evaluation).refusals}
     nodes = tuple(
         _node_view(each, evaluation, blockers.get(each.name), nominated_pods.get(each.name, 0))

@@ -21,3 +21,6 @@ class Buffers(Protocol):
 
     def room_of(self, key: str) -> tuple[Pod, ...]:
         """Return the virtual pods of a CapacityBuffer: equal ones until something changes."""
+
+    def allowed_of(self, key: str) -> int:
+        """Say for how many pods a CapacityBuffer keeps room at most, beside all others."""

@@ -2,8 +2,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from karpy.adapters.mirror.bufferbook import TOGETHER_MAX, BufferBook
+from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
+from karpy.core.buffers import PODS_MAX, TOGETHER_MAX
 from karpy.model.kinds import CAPACITY_BUFFER, CUSTOM_RESOURCE, POD_TEMPLATE
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
@@ -117,3 +118,43 @@ def test_many_large_buffers_share_what_all_may_have_together() -> None:
             return [sum(f"vast-{number}" in each for each in names) for number in range(4)]
 
     assert run(story()) == [TOGETHER_MAX // 4] * 4
+
+
+def test_no_more_pods_are_made_than_decisions_look_at() -> None:
+    """Each of them takes memory; a hundred buffers may ask for all there is."""
+
+    async def story() -> tuple[int, int, int]:
+        world = World()
+        world.store.create(POD_TEMPLATE, pod_template())
+        world.store.create(CAPACITY_BUFFER, BUFFER)
+        async with following(world) as book:
+            for number in range(100):
+                meta = {**BUFFER["metadata"], "name": f"vast-{number}"}
+                spec = {**BUFFER["spec"], "replicas": 2**31 - 1}
+                world.store.create(CAPACITY_BUFFER, {"metadata": meta, "spec": spec})
+            await asyncio.sleep(1)
+            made = sum(len(book.room_of(key)) for key in book.buffers.values)
+            return made, len(book.room_of(KEY)), book.allowed_of("default/vast-0")
+
+    made, small, vast = run(story())
+
+    assert (made, small, vast) == (TOGETHER_MAX, 2, (TOGETHER_MAX - 2) // 100)
+    assert vast < PODS_MAX
+
+
+def test_a_buffer_has_its_room_again_once_another_is_gone() -> None:
+    async def story() -> list[int]:
+        world = World()
+        world.store.create(POD_TEMPLATE, pod_template())
+        for number in range(4):
+            meta = {**BUFFER["metadata"], "name": f"vast-{number}"}
+            spec = {**BUFFER["spec"], "replicas": PODS_MAX}
+            world.store.create(CAPACITY_BUFFER, {"metadata": meta, "spec": spec})
+        async with following(world) as book:
+            sizes = [len(book.room_of("default/vast-0"))]
+            for number in (1, 2):
+                world.store.delete(CAPACITY_BUFFER, f"vast-{number}", namespace="default")
+            await asyncio.sleep(1)
+            return [*sizes, len(book.room_of("default/vast-0"))]
+
+    assert run(story()) == [TOGETHER_MAX // 4, PODS_MAX]

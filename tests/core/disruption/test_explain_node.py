@@ -157,6 +157,17 @@ def test_nodes_chosen_for_pending_pods_count_as_nominated() -> None:
     assert explain(seen, "a").outcome is NodeOutcome.GOES
 
 
+def test_an_onlooker_sees_that_a_node_keeps_room_for_a_buffer() -> None:
+    room = pod("capacity-buffer-spare-1", namespace="shop")
+    seen = cluster(node("a"), node("b"), pods=[replace(room, is_virtual=True)])
+    verdict = Verdict(nominations=(Nomination("b", (room.key,)),))
+
+    marked = with_inferred_state(seen, verdict)
+
+    assert [each.buffer_pods for each in marked.nodes] == [0, 1]
+    assert [each.nominated_until for each in marked.nodes] == [None, None]
+
+
 def test_a_node_is_found_by_the_name_of_its_claim_too() -> None:
     seen = cluster(node("a"), node("b"))
 

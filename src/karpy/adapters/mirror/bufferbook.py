@@ -14,7 +14,7 @@ from karpy.barriers import Barrier
 from karpy.codec.buffers import read_buffer_record, read_pod_source
 from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.pods import PodReader
-from karpy.core.buffers import SOURCES, room_of
+from karpy.core.buffers import SOURCES, allow, pods_wanted, room_of
 from karpy.errors import NotFound
 from karpy.model.buffers import BufferRecord, PodSource
 from karpy.model.kinds import CAPACITY_BUFFER, Kind
@@ -23,10 +23,6 @@ from karpy.ports.clock import Clock
 from karpy.ports.objects import Feed, Follow, Reader, Synced
 from karpy.ports.records import Kept
 
-TOGETHER_MAX: Final = 20_000
-"""Most virtual pods of all buffers together; one buffer has half as many at most."""
-_CREATED_MAX: Final = 100_000
-"""Most virtual pods that are created before the limit above is applied: later buffers get none."""
 _AGAIN_SECONDS: Final = 30.0
 """Seconds until a kind whose CRD is not installed is listed again."""
 _decoder: Final = Decoder()
@@ -38,6 +34,7 @@ class _Room(Struct, frozen=True):
     uid: str
     generation: int
     source: PodSource | None
+    allowed: int
     pods: tuple[Pod, ...]
 
 
@@ -57,6 +54,9 @@ class BufferBook:
         self.sources: Mapping[str, Shelf[PodSource]] = {kind.name: Shelf() for kind in SOURCES}
         self._rooms: dict[str, _Room] = {}
         """Virtual pods of each buffer, by key."""
+        self._allowed: Mapping[str, int] = {}
+        self._allowed_at: tuple[int, ...] = ()
+        """The versions of the shelves from which `_allowed` was computed."""
         shelves: list[Shelf[Any]] = [self.buffers, *self.sources.values()]
         for shelf in shelves:
             shelf.on_failure = on_failure
@@ -100,33 +100,41 @@ class BufferBook:
     def virtual_pods(self) -> tuple[Pod, ...]:
         """Return the virtual pods of all buffers."""
         rooms: list[tuple[Pod, ...]] = []
-        total = 0
         for key in self.buffers.values:
-            if total > _CREATED_MAX:
-                break
             with Barrier(partial(self._on_failure, key)):
                 rooms.append(self.room_of(key))
-                total += len(rooms[-1])
-        if total > TOGETHER_MAX:
-            # Each buffer gets an equal share, so that no buffer displaces another.
-            rooms = [each[: max(TOGETHER_MAX // len(rooms), 1)] for each in rooms]
         return tuple(chain.from_iterable(rooms))
+
+    def allowed_of(self, key: str) -> int:
+        """Return how many virtual pods a CapacityBuffer may have, considering all other buffers."""
+        versions = (self.buffers.version, *(each.version for each in self.sources.values()))
+        if versions != self._allowed_at:
+            wanted = {}
+            for name, kept in self.buffers.values.items():
+                with Barrier(partial(self._on_failure, name)):
+                    wanted[name] = pods_wanted(kept.record, self._source_of(kept.record))
+            self._allowed, self._allowed_at = allow(wanted), versions
+        return self._allowed.get(key, 0)
 
     def room_of(self, key: str) -> tuple[Pod, ...]:
         """Return the virtual pods of a CapacityBuffer, the same tuple until it changes."""
         kept = self.buffers.get(key)
         if kept is None:
             return ()
-        kind, name = kept.record.source
-        shelf = self.sources.get(kind)
-        source = None if shelf is None else shelf.get(name)
+        source, allowed = self._source_of(kept.record), self.allowed_of(key)
         uid, generation = kept.record.meta.uid, kept.record.meta.generation
         known = self._rooms.get(key)
-        is_known = known is not None and (known.uid, known.generation) == (uid, generation)
+        facts = (uid, generation, allowed)
+        is_known = known is not None and (known.uid, known.generation, known.allowed) == facts
         if known is None or not is_known or known.source is not source:
-            pods = room_of(kept.record, source, self._clock.now())
-            known = self._rooms[key] = _Room(uid, generation, source, pods)
+            pods = room_of(kept.record, source, self._clock.now(), allowed)
+            known = self._rooms[key] = _Room(uid, generation, source, allowed, pods)
         return known.pods
+
+    def _source_of(self, buffer: BufferRecord) -> PodSource | None:
+        kind, name = buffer.source
+        shelf = self.sources.get(kind)
+        return None if shelf is None else shelf.get(name)
 
     def _on_buffer(
         self, key: str, before: Kept[BufferRecord] | None, after: Kept[BufferRecord] | None

@@ -1,5 +1,6 @@
 """Messages that EventBridge and AWS Health put into a queue, as far as machines are concerned."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -29,6 +30,10 @@ _OF_EC2: Final = {
 }
 _STATE_CHANGE: Final = "EC2 Instance State-change Notification"
 _HEALTH: Final = "AWS Health Event"
+_CLOSED: Final = "closed"
+_RESOLVED: Final = "RESOLVED"
+_OVER: Final = ("[completed]", "[canceled]", "[cancelled]")
+"""How EC2 begins the description of a scheduled event that is over."""
 _LENGTH_MAX: Final = 256 * 1024
 """SQS takes no longer messages."""
 
@@ -66,6 +71,12 @@ def read_interruption(text: str) -> Interruption:
     return Interruption(kind, machines, sent)
 
 
+def is_over(event: Mapping[str, Any]) -> bool:
+    """Say whether a scheduled event of EC2 is completed or canceled; it is described for a week."""
+    description = event.get("Description")
+    return isinstance(description, str) and description.lstrip().lower().startswith(_OVER)
+
+
 def _read(message: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
     source, type_ = message.get("source"), message.get("detail-type")
     detail = message.get("detail")
@@ -78,7 +89,10 @@ def _read(message: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
         return (NO_OP, ()) if kind is None else (kind, _machine_of(detail))
     if source == "aws.health" and type_ == _HEALTH:
         is_change = detail.get("eventTypeCategory") == "scheduledChange"
-        if detail.get("service") == "EC2" and is_change:
+        # Differs: a scheduled change of AWS Health that is closed, or resolved for an instance:
+        # Karpenter deletes the NodeClaim; Karpy does not, as the instance will not be stopped.
+        is_ahead = detail.get("statusCode") != _CLOSED
+        if detail.get("service") == "EC2" and is_change and is_ahead:
             return SCHEDULED_CHANGE, _affected(detail)
     return NO_OP, ()
 
@@ -91,5 +105,6 @@ def _machine_of(detail: dict[str, Any]) -> tuple[str, ...]:
 def _affected(detail: dict[str, Any]) -> tuple[str, ...]:
     entities = detail.get("affectedEntities")
     found = entities if isinstance(entities, list) else ()
-    values = (each.get("entityValue") for each in found if isinstance(each, dict))
+    affected = [each for each in found if isinstance(each, dict)]
+    values = (each.get("entityValue") for each in affected if each.get("status") != _RESOLVED)
     return tuple(each for each in values if isinstance(each, str) and each)

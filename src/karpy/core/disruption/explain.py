@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from karpy.core.buffers import pods_by_node
 from karpy.core.disruption.budgets import Allowance, find_allowances
 from karpy.core.disruption.candidates import Candidate, find_candidates, why_not_pods
 from karpy.core.disruption.consolidation import SINGLE_NODE, Consolidation, examine
@@ -171,7 +172,7 @@ def with_inferred_state(snapshot: Snapshot, verdict: Verdict) -> Snapshot:
     Add the state that an operator holds in memory, as far as API objects show it.
 
     NodeClaims with the condition DisruptionReason are in a command. Nodes that a verdict chooses
-    for pending pods are nominated.
+    for pending pods are nominated; those that it chooses for virtual pods have buffer pods.
     """
     chosen = frozenset(
         each.claim
@@ -180,10 +181,18 @@ def with_inferred_state(snapshot: Snapshot, verdict: Verdict) -> Snapshot:
         and not each.is_deleting
         and each.claim_record.conditions.is_true(DISRUPTION_REASON)
     )
-    nominated = frozenset(each.node for each in verdict.nominations)
+    virtual = [each for each in snapshot.pods if each.is_virtual]
+    kept = pods_by_node(virtual, verdict)
+    nominated = frozenset(
+        each.node for each in verdict.nominations if len(each.pods) > kept.get(each.node, 0)
+    )
     until = snapshot.now + NOMINATION_TIME
     nodes = tuple(
-        replace(each, nominated_until=until) if each.name in nominated else each
+        replace(
+            each,
+            nominated_until=until if each.name in nominated else each.nominated_until,
+            buffer_pods=kept.get(each.name, each.buffer_pods),
+        )
         for each in snapshot.nodes
     )
     return replace(snapshot, nodes=nodes, in_command=snapshot.in_command | chosen)

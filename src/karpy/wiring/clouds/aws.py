@@ -406,6 +406,7 @@ class _AwsAssembly:
             self.templates,
             self.provider,
         )
+        self._observe_announcements(context_of)
         controller = NodeClassController(workplace, context.on_failure, context.observer)
         yield Part("nodeclass", controller.run)
         context.records.claims.listen(self._on_claim)
@@ -430,6 +431,12 @@ class _AwsAssembly:
             collector = ProfileCollector(context.records, self._book, self._profiles)
             collecting = partial(_collect_profiles, collector, context)
             yield Part("instanceprofile.garbagecollection", collecting)
+
+    def _observe_announcements(self, context_of: ContextOf) -> None:
+        """Have the health check watch the loops that announce interruptions."""
+        queue = self._settings.interruption_queue
+        receiving = context_of("interruption.queue").observer if queue else None
+        self.announcements.observe(receiving, context_of("interruption.instancestatus").observer)
 
     def _of_claims(self, context_of: ContextOf) -> Iterator[Part]:
         """Build the controllers that reconcile claims and launch templates with EC2."""

@@ -10,12 +10,24 @@ from karpy.adapters.clouds.aws.machines import Machines
 from karpy.adapters.clouds.aws.queue import Announcements
 from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.soldout import SoldOut
+from karpy.adapters.telemetry.health import ProgressCheck
+from karpy.codec.fields import JsonObject
+from karpy.controllers.queue import UNOBSERVED
 from karpy.model.ec2 import CapacityReservation
 from karpy.ports.cloud import MachineEvent, MachineFate
+from karpy.sim.ec2.calls import MemoryCalls
 from karpy.sim.loop import run
 from tests.adapters.clouds.aws.accounts import START, Account, account
 
 SPOT = "EC2 Spot Instance Interruption Warning"
+
+
+class Stuck(MemoryCalls):
+    """Calls of which one is never answered."""
+
+    async def receive_message(self, **request: object) -> JsonObject:
+        await asyncio.Event().wait()
+        return await super().receive_message(**request)
 
 
 class Listener:
@@ -26,18 +38,25 @@ class Listener:
         self.heard: list[MachineEvent] = []
         machines = Machines(some.calls, "demo")
         reports = Reports(some.trouble, some.counts.append)
-        self._announcements = Announcements(
+        self.announcements = Announcements(
             some.calls, some.clock, machines, self.sold_out, queue, reports
         )
+
+    def watch(self) -> ProgressCheck:
+        """Have its loops watched, as `/healthz` does."""
+        progress = ProgressCheck(asyncio.get_running_loop().time)
+        names = ("interruption.queue", "interruption.instancestatus")
+        self.announcements.observe(*(progress.of(name, UNOBSERVED) for name in names))
+        return progress
 
     async def listen(self, seconds: float, *, acknowledges: bool = True) -> list[MachineEvent]:
         """Hear for a while; return what was heard."""
         try:
             async with asyncio.timeout(seconds):
-                async for each in self._announcements.machine_events():
+                async for each in self.announcements.machine_events():
                     self.heard.append(each)
                     if acknowledges:
-                        await self._announcements.acknowledge(each)
+                        await self.announcements.acknowledge(each)
         except TimeoutError:
             pass
         return self.heard
@@ -119,6 +138,57 @@ def test_what_asks_for_nothing_is_deleted(detail_type: str, detail: dict[str, ob
     with account() as some:
         assert run(story(some)) == []
         assert some.cloud.messages == {}
+
+
+def scheduled_change(entities: list[dict[str, str]], status: str = "open") -> dict[str, object]:
+    return {
+        "service": "EC2",
+        "eventTypeCategory": "scheduledChange",
+        "eventTypeCode": "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED",
+        "statusCode": status,
+        "affectedEntities": entities,
+    }
+
+
+@pytest.mark.parametrize("status", ["upcoming", "open", "", "of another day"])
+def test_a_scheduled_change_that_is_not_over_is_heard(status: str) -> None:
+    async def story(some: Account) -> list[MachineEvent]:
+        detail = scheduled_change([{"entityValue": "i-1", "status": "PENDING"}], status)
+        some.cloud.announce("AWS Health Event", detail, "aws.health")
+        return await Listener(some).listen(30)
+
+    with account() as some:
+        assert fates(run(story(some))) == [(MachineFate.SCHEDULED_CHANGE, ("i-1",))]
+
+
+def test_a_completed_scheduled_change_asks_for_nothing_and_is_deleted() -> None:
+    """AWS Health announces the end of an event, too; the machine will not be stopped then."""
+
+    async def story(some: Account) -> list[MachineEvent]:
+        detail = scheduled_change([{"entityValue": "i-1"}], "closed")
+        some.cloud.announce("AWS Health Event", detail, "aws.health")
+        return await Listener(some).listen(30)
+
+    with account() as some:
+        assert run(story(some)) == []
+        assert some.cloud.messages == {}
+        kind = {"message_type": "no_op"}
+        assert some.counted("interruption_received_messages_total") == [(kind, 1.0)]
+
+
+def test_machines_that_a_scheduled_change_no_longer_affects_are_left_out() -> None:
+    async def story(some: Account) -> list[MachineEvent]:
+        entities = [
+            {"entityValue": "i-done", "status": "RESOLVED"},
+            {"entityValue": "i-next", "status": "PENDING"},
+            {"entityValue": "i-other"},
+        ]
+        some.cloud.announce("AWS Health Event", scheduled_change(entities), "aws.health")
+        return await Listener(some).listen(30)
+
+    with account() as some:
+        heard = fates(run(story(some)))
+        assert heard == [(MachineFate.SCHEDULED_CHANGE, ("i-next", "i-other"))]
 
 
 @pytest.mark.parametrize("body", ["{", "[]", '{"version": "0"', "\udcff", "null"])
@@ -214,6 +284,27 @@ def test_status_checks_are_heard_without_a_queue_once_each() -> None:
     assert kinds == {"event_status", "instance_status", "system_status"}
 
 
+def test_a_scheduled_event_that_is_over_ends_no_machine() -> None:
+    """EC2 describes events that are completed or canceled for up to a week more."""
+
+    async def story(some: Account) -> list[MachineEvent]:
+        over = "[Completed] The instance is running on degraded hardware"
+        health = some.tables.health
+        health["i-done"] = {"Events": [{"Code": "instance-reboot", "Description": over}]}
+        health["i-off"] = {"Events": [{"Code": "instance-stop", "Description": "[Canceled] x"}]}
+        health["i-next"] = {
+            "Events": [
+                {"Code": "system-reboot", "Description": over},
+                {"Code": "instance-retirement", "Description": "It will be retired"},
+            ]
+        }
+        return await Listener(some, queue="").listen(30)
+
+    with account() as some:
+        assert fates(run(story(some))) == [(MachineFate.EVENT_STATUS, ("i-next",))]
+        assert some.counted(UNHEALTHY) == [({"category": "event_status"}, 1.0)]
+
+
 UNHEALTHY = "interruption_instance_status_unhealthy_total"
 
 
@@ -267,3 +358,42 @@ def test_the_age_of_messages_is_measured() -> None:
         ((_, seconds),) = some.counted("interruption_message_queue_duration_seconds")
 
     assert seconds == pytest.approx(40, abs=1)
+
+
+def test_loops_that_hear_nothing_or_are_refused_are_well() -> None:
+    async def story(some: Account) -> str:
+        some.tables.refuse("DescribeInstanceStatus", "RequestLimitExceeded", times=999)
+        listener = Listener(some, queue="missing")
+        progress = listener.watch()
+        await listener.listen(1000)
+        return progress.check()
+
+    with account() as some:
+        assert run(story(some)) == ""
+        assert some.troubles != []
+
+
+def test_a_queue_that_gives_no_answer_is_named_by_the_health_check() -> None:
+    async def story(some: Account) -> str:
+        some.calls = Stuck(some.cloud)
+        listener = Listener(some)
+        progress = listener.watch()
+        await listener.listen(1000)
+        return progress.check()
+
+    with account() as some:
+        told = run(story(some))
+
+    assert told == ("interruption.queue has finished nothing for 1000 s, with 1 at work or waiting")
+
+
+def test_status_checks_that_are_given_up_are_no_work() -> None:
+    async def story(some: Account) -> str:
+        some.tables.refuse("DescribeInstanceStatus", "UnauthorizedOperation", times=3)
+        listener = Listener(some, queue="")
+        progress = listener.watch()
+        await listener.listen(1000)
+        return progress.check()
+
+    with account() as some:
+        assert run(story(some)) == ""

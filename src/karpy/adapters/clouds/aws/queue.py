@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.machines import Machines
-from karpy.adapters.clouds.aws.reports import Reports
+from karpy.adapters.clouds.aws.reports import Reports, Working
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.barriers import Barrier
-from karpy.codec.aws.interruptions import NO_OP, MessageInvalid, read_interruption
+from karpy.codec.aws.interruptions import NO_OP, MessageInvalid, is_over, read_interruption
 from karpy.core.aws.refusals import is_forbidden, is_not_found
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudError, CloudUnavailable, KarpyError
@@ -19,6 +19,7 @@ from karpy.model.labels import SPOT
 from karpy.model.times import parse_moment
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import MachineEvent, MachineFate
+from karpy.ports.observers import Observer
 
 _WAIT_SECONDS: Final = 20
 _MESSAGES: Final = 10
@@ -67,6 +68,12 @@ class Announcements:
         """Failed status checks that were counted, until they succeed again."""
         self._handled: set[tuple[str, MachineFate]] = set()
         """Those of them that were acted on; the others are announced again."""
+        self._receiving: Observer | None = None
+        self._checking: Observer | None = None
+
+    def observe(self, receiving: Observer | None, checking: Observer) -> None:
+        """Have its loops observed: the one that reads the queue, and that of status checks."""
+        self._receiving, self._checking = receiving, checking
 
     async def machine_events(self) -> AsyncIterator[MachineEvent]:
         """Give what AWS announces, until cancelled."""
@@ -92,7 +99,7 @@ class Announcements:
     async def _receive(self) -> None:
         while True:
             failed: list[KarpyError] = []
-            with Barrier(failed.append):
+            with _observed(self._receiving, failed):
                 await self._receive_once()
             for error in failed:
                 if isinstance(error, AwsRefused) and is_not_found(error.aws_code):
@@ -167,7 +174,7 @@ class Announcements:
     async def _check_statuses(self) -> None:
         while True:
             failed: list[KarpyError] = []
-            with Barrier(failed.append):
+            with _observed(self._checking, failed):
                 await self._check_once()
             for error in failed:
                 self._on_trouble("check the status of machines", error)
@@ -192,7 +199,7 @@ class Announcements:
         failed |= {
             (each["InstanceId"], MachineFate.EVENT_STATUS)
             for each in scans[2]
-            if any(event.get("Code") in _EVENT_CODES for event in each.get("Events") or ())
+            if any(map(_is_ahead, each.get("Events") or ()))
         }
         for _, fate in failed - self._told:
             self._on_count(Count(_UNHEALTHY, {"category": fate.value}))
@@ -206,6 +213,13 @@ class Announcements:
         )
 
 
+def _observed(observer: Observer | None, failed: list[KarpyError]) -> Barrier:
+    """Return what keeps the failure of one round, and has the round observed."""
+    if observer is None:
+        return Barrier(failed.append)
+    return Working(observer, "", lambda _, error: failed.append(error))
+
+
 def _has_failed(status: object, now: datetime) -> bool:
     """Say whether a status check has failed for so long that it is no passing trouble."""
     details = status.get("Details") if isinstance(status, dict) else None
@@ -215,6 +229,13 @@ def _has_failed(status: object, now: datetime) -> bool:
         if each.get("Status") == "failed" and moment is not None and now - moment >= _IMPAIRED_FOR:
             return True
     return False
+
+
+def _is_ahead(event: Mapping[str, Any]) -> bool:
+    """Say whether a scheduled event will still stop or reboot a machine."""
+    # Differs: a scheduled event that EC2 describes as completed or canceled: Karpenter deletes the
+    # NodeClaim for up to a week after; Karpy does not, as the event will not happen again.
+    return event.get("Code") in _EVENT_CODES and not is_over(event)
 
 
 def _sent(message: Mapping[str, Any]) -> datetime | None:
