@@ -89,7 +89,7 @@ def test_a_pod_keeps_its_place_if_it_has_it_for_a_minute(
     assert has_kept_place(bound, NOON) is is_long
 
 
-def test_the_pods_of_one_controller_stand_for_each_other_and_others_for_themselves() -> None:
+def test_pods_of_one_controller_are_one_group_and_other_pods_a_group_each() -> None:
     made = owner(REPLICA_SET, "u1")
     watched = owner(REPLICA_SET, "u1", is_controller=False)
 
@@ -134,7 +134,7 @@ def test_nothing_is_launched_for_a_pod_until_its_pause_is_over() -> None:
     }
 
 
-def test_a_pod_whose_node_is_going_needs_another_one_whatever_happened_before() -> None:
+def test_a_pod_of_a_deleting_node_is_placed_in_spite_of_launches_in_vain() -> None:
     given = snapshot(
         pods=[pod("a", on="old")],
         nodes=[node("old", deleting=True)],
