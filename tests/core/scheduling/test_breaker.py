@@ -20,7 +20,7 @@ from tests.builders import NOON, node, owner, pod, pool, snapshot
 from tests.reference.batch import select
 
 SECOND = timedelta(seconds=1)
-SAID = "launched for 3 times, not again before 12:00:04 UTC; kube-scheduler left it out"
+SAID = "3 launches in vain, the next not before 12:00:04 UTC; kube-scheduler left it out"
 REPLICA_SET = ("apps/v1", "ReplicaSet")
 
 
@@ -156,7 +156,7 @@ def test_a_pod_of_a_deleting_node_is_placed_in_spite_of_launches_in_vain() -> No
 def test_what_kube_scheduler_says_is_left_out_where_it_is_not_known(why: Vain, said: str) -> None:
     text = explain_pause(vain("default/a", count=1, why=why))
 
-    assert text == f"launched for once, not again before 12:00:04 UTC; {said}"
+    assert text == f"1 launch in vain, the next not before 12:00:04 UTC; {said}"
 
 
 def test_pods_that_a_decision_passes_over_do_not_wait() -> None:
