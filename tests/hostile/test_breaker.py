@@ -127,9 +127,9 @@ async def test_the_refusal_names_both_sides() -> None:
     told = [each for each in seen.notices if each.reason == "LaunchedInVain"]
     lines = [each for each in seen.remarks if each.event == "launched nodes in vain"]
     said = "kube-scheduler left it out: 0/1 nodes are available: 1 node(s) had untolerated taint(s)"
-    assert seen.refusals()[0].startswith("launched for once, not again before ")
+    assert seen.refusals()[0].startswith("1 launch in vain, the next not before ")
     assert said in seen.refusals()[0]
-    assert any(each.startswith("launched for 3 times") for each in seen.refusals())
+    assert any(each.startswith("3 launches in vain") for each in seen.refusals())
     assert (told[0].subject.name, told[0].is_warning) == ("unlucky", True)
     assert said in told[0].note
     assert (lines[0].fields["group"], lines[0].fields["launches"]) == ("default/unlucky", "1")
@@ -155,9 +155,9 @@ async def test_journal_and_explanation_show_it(tmp_path: Path) -> None:
     )
     found = Karpy()("explain", "unlucky", str(tmp_path))
     assert found.code == 3
-    assert "launched for 7 times" in " ".join(found.out.split())
+    assert "7 launches in vain" in " ".join(found.out.split())
     assert explained.outcome is Outcome.REFUSED
     assert explained.refusal is not None
     assert explained.refusal.reason is Reason.LAUNCHED_IN_VAIN
-    assert "launched for once" in explained.sentence
+    assert "1 launch in vain" in explained.sentence
     assert "kubectl describe pod" in explained.fixes[0].text

@@ -1,5 +1,5 @@
 """
-The solver's answers, as every test of it gets them: judged first, then in short.
+The answers of the solver in short form, after `core.check` has found no fault.
 
 `node-1` is a node, `default-0` the first launch (of the pool `default`), `NO_HOST` a reason.
 """
@@ -17,7 +17,7 @@ from tests.reference.solver import solve
 
 
 def decide_checked(snapshot: Snapshot, keep_going: Callable[[], bool] | None = None) -> Verdict:
-    """Decide, and make sure that the judge finds nothing and that the law says the same."""
+    """Decide; assert that the judge finds no fault and the reference gives the same answer."""
     verdict = decide(with_overlays(snapshot), keep_going=keep_going)
     breaches = [str(breach) for breach in check_plan(snapshot, verdict)]
     assert not breaches, f"the judge finds the plan wrong: {breaches}"
@@ -28,13 +28,13 @@ def decide_checked(snapshot: Snapshot, keep_going: Callable[[], bool] | None = N
 
 
 def for_looks(count: int) -> Callable[[], bool]:
-    """Make a deadline without a clock: go on for so many looks at it, then stop."""
+    """Return a deadline without a clock, which ends after some looks at it."""
     answers = chain(repeat(True, count), repeat(False))
     return lambda: next(answers)
 
 
 def hosts(snapshot: Snapshot) -> dict[str, str]:
-    """Return where each considered pod goes, by its name."""
+    """Return by name where each considered pod goes."""
     return hosts_in(decide_checked(snapshot))
 
 
@@ -70,7 +70,7 @@ def types_launched(snapshot: Snapshot) -> list[list[str]]:
 
 
 def values_launched(snapshot: Snapshot, key: str) -> list[list[str]]:
-    """Return the values each launch still allows for a key; none if it does not mention it."""
+    """Return the values of a key that each launch requires; none if it has no requirement."""
     return [
         sorted(each.requirements[key].values) if key in each.requirements else []
         for each in launches(snapshot)

@@ -1,7 +1,7 @@
 """
 Hypothesis strategies: requirements, types and offerings over few keys and values.
 
-What can be said about a key is listed beforehand: to draw it would take most of the time.
+The possible requirements on a key are listed beforehand, because drawing them takes long.
 """
 
 from itertools import combinations_with_replacement
@@ -22,7 +22,7 @@ values = st.sampled_from(["0", "1", "2", "3", "a", "b", "007"])
 
 
 def _sayings(key: str) -> list[Requirement]:
-    """List what pods, pools and types may say about a key: one expression, or two together."""
+    """List the requirements that pods, pools and types may have on a key: of one term, or two."""
     plain = [
         is_in(key, "a"),
         is_in(key, "1", "2"),
@@ -41,7 +41,7 @@ def _sayings(key: str) -> list[Requirement]:
 
 
 def requirements_on(key: str) -> st.SearchStrategy[Requirement]:
-    """Draw what may be said about one key."""
+    """Draw a requirement on one key."""
     return st.sampled_from(_sayings(key))
 
 

@@ -38,7 +38,7 @@ BUSY = [node(zone, zone=zone, cpu="0") for zone in (ZONE_A, ZONE_B, ZONE_C)]
 # --- following -------------------------------------------------------------------------------
 
 
-def test_a_pod_follows_those_it_selects_to_their_zone() -> None:
+def test_affinity_places_a_pod_in_the_zone_of_the_pods_it_selects() -> None:
     cluster = snapshot(
         nodes=BUSY, pods=[pod("db", labels=DB, on=ZONE_B), pod("p", affinity=[affinity(ZONE, DB)])]
     )
@@ -46,8 +46,8 @@ def test_a_pod_follows_those_it_selects_to_their_zone() -> None:
     assert values_launched(cluster, ZONE) == [[ZONE_B]]
 
 
-def test_every_zone_that_has_one_stays_open() -> None:
-    """Following does not pin: the launch may still choose the cheaper of two."""
+def test_affinity_allows_every_zone_with_a_selected_pod() -> None:
+    """No single zone is chosen: the launch may still take the cheaper of two."""
     cluster = snapshot(
         nodes=BUSY,
         pods=[
@@ -60,7 +60,7 @@ def test_every_zone_that_has_one_stays_open() -> None:
     assert values_launched(cluster, ZONE) == [[ZONE_A, ZONE_C]]
 
 
-def test_a_pod_follows_those_it_selects_to_their_host() -> None:
+def test_affinity_places_a_pod_on_the_host_of_the_pods_it_selects() -> None:
     near = [affinity(HOSTNAME, DB)]
     nodes = [node("a"), node("b", cpu="1")]
     cluster = snapshot(
@@ -70,7 +70,7 @@ def test_a_pod_follows_those_it_selects_to_their_host() -> None:
     assert hosts(cluster) == {"p-0": "b", "p-1": "NO_HOST"}
 
 
-def test_a_pod_follows_one_that_is_placed_in_the_same_decision() -> None:
+def test_affinity_counts_a_pod_that_is_placed_in_the_same_decision() -> None:
     base = pod("base", cpu="2", labels=DB)
     near = pod("near", affinity=[affinity(HOSTNAME, DB)], selector={FAMILY: "r"})
 
@@ -89,19 +89,19 @@ def test_all_terms_must_hold() -> None:
     assert zones(affinity(ZONE, DB), affinity(ZONE, WEB)) == []
 
 
-def test_required_affinity_without_a_matching_pod_is_refused() -> None:
+def test_required_affinity_without_any_selected_pod_refuses_the_pod() -> None:
     nobody = [affinity(ZONE, {"app": "nobody"})]
 
     assert hosts(snapshot(nodes=[node("n")], pods=[pod("p", affinity=nobody)])) == {"p": "NO_HOST"}
 
 
-def test_preferred_affinity_without_a_matching_pod_is_dropped() -> None:
+def test_preferred_affinity_without_any_selected_pod_is_dropped() -> None:
     nobody = affinity(HOSTNAME, {"app": "nobody"})
 
     assert hosts(snapshot(pods=[pod("p", prefers_near=[(1, nobody)])])) == {"p": "default-0"}
 
 
-def test_preferred_affinity_with_a_matching_pod_is_met() -> None:
+def test_preferred_affinity_with_a_selected_pod_is_met() -> None:
     near = [(1, affinity(HOSTNAME, DB))]
     cluster = snapshot(
         nodes=[node("a"), node("b")],
@@ -111,7 +111,7 @@ def test_preferred_affinity_with_a_matching_pod_is_met() -> None:
     assert hosts(cluster) == {"p": "b"}
 
 
-def test_pods_in_zones_the_pod_cannot_use_are_no_help() -> None:
+def test_affinity_ignores_pods_in_zones_that_the_pod_cannot_use() -> None:
     near = pod("p", affinity=[affinity(ZONE, DB)], selector=[not_in(ZONE, ZONE_A)])
     cluster = snapshot(nodes=BUSY, pods=[pod("db", labels=DB, on=ZONE_A), near])
 
@@ -137,14 +137,14 @@ def test_affinity_and_spread_of_one_key_must_agree() -> None:
 # --- starting --------------------------------------------------------------------------------
 
 
-def test_pods_that_select_themselves_begin_in_one_zone_and_stay_there() -> None:
-    """Karpenter leaves two zones open to the first one, and breaks the affinity of the others."""
+def test_pods_that_select_themselves_start_in_one_zone_and_stay_there() -> None:
+    """Karpenter leaves two zones open to the first pod; later pods may break the affinity."""
     batch = pods("web", 3, labels=WEB, affinity=[NEAR_WEB])
 
     assert values_launched(snapshot(pods=batch, catalog=TINY), ZONE) == [[ZONE_A]] * 3
 
 
-def test_pods_that_select_themselves_begin_on_one_host_and_stay_there() -> None:
+def test_pods_that_select_themselves_start_on_one_host_and_stay_there() -> None:
     batch = pods("web", 3, cpu="2", labels=WEB, affinity=[affinity(HOSTNAME, WEB)])
     eight = catalog([instance_type("eight", cpu="8")])
 
@@ -179,13 +179,13 @@ def test_the_next_zone_is_tried_when_the_first_has_no_type() -> None:
     assert values_launched(snapshot(pods=[big], catalog=catalog(types)), ZONE) == [[ZONE_B]]
 
 
-def test_a_pod_begins_within_what_it_selects() -> None:
+def test_a_pod_starts_a_group_within_its_node_selector() -> None:
     batch = pods("web", 2, labels=WEB, affinity=[NEAR_WEB], terms=[term(is_in(ZONE, ZONE_C))])
 
     assert values_launched(snapshot(pods=batch, catalog=TINY), ZONE) == [[ZONE_C], [ZONE_C]]
 
 
-def test_a_pod_begins_on_an_existing_node_if_it_can() -> None:
+def test_a_pod_starts_a_group_on_an_existing_node_if_possible() -> None:
     batch = pods("web", 2, labels=WEB, affinity=[NEAR_WEB])
 
     assert hosts(snapshot(nodes=[node("n", zone=ZONE_C, pods=1)], pods=batch, catalog=TINY)) == {
@@ -194,22 +194,22 @@ def test_a_pod_begins_on_an_existing_node_if_it_can() -> None:
     }
 
 
-def test_a_pod_begins_on_an_existing_host_if_it_can() -> None:
+def test_a_pod_starts_a_group_on_an_existing_host_if_possible() -> None:
     batch = pods("web", 2, labels=WEB, affinity=[affinity(HOSTNAME, WEB)])
 
     assert hosts(snapshot(nodes=[node("a"), node("b")], pods=batch)) == {"web-0": "a", "web-1": "a"}
 
 
-def test_a_pod_may_not_begin_while_there_is_one_out_of_its_reach() -> None:
-    """kube-scheduler would not let it; Karpenter would, and make a node for nothing."""
+def test_a_pod_starts_no_group_while_a_selected_pod_runs_where_it_cannot_go() -> None:
+    """kube-scheduler does not bind the pod; Karpenter launches a node in vain."""
     late = pod("web", labels=WEB, affinity=[NEAR_WEB], selector={ZONE: ZONE_C})
     cluster = snapshot(nodes=BUSY, pods=[pod("old", labels=WEB, on=ZONE_B), late])
 
     assert hosts(cluster) == {"web": "NO_HOST"}
 
 
-def test_a_pod_may_not_begin_while_one_like_it_stays_on_a_deleting_node() -> None:
-    """It is there until its node is gone, so that kube-scheduler still wants its host."""
+def test_a_pod_starts_no_group_while_an_equal_pod_stays_on_a_deleting_node() -> None:
+    """Until the node is gone, kube-scheduler counts the daemon and requires its host."""
     near_host = pod("p", labels=WEB, affinity=[affinity(HOSTNAME, WEB)])
     cluster = snapshot(
         nodes=[node("old", deleting=True), node("new")],
@@ -219,7 +219,7 @@ def test_a_pod_may_not_begin_while_one_like_it_stays_on_a_deleting_node() -> Non
     assert hosts(cluster) == {"p": "NO_HOST"}
 
 
-def test_a_pod_may_not_begin_while_one_like_it_stays_in_a_domain_that_goes_with_its_node() -> None:
+def test_a_pod_starts_no_group_while_an_equal_pod_is_in_a_domain_of_a_deleting_node() -> None:
     near_team = pod("p", labels=WEB, affinity=[affinity("team", WEB)])
     cluster = snapshot(
         nodes=[
@@ -232,25 +232,25 @@ def test_a_pod_may_not_begin_while_one_like_it_stays_in_a_domain_that_goes_with_
     assert hosts(cluster) == {"p": "NO_HOST"}
 
 
-def test_a_pod_that_does_not_select_itself_cannot_begin() -> None:
+def test_a_pod_that_does_not_select_itself_starts_no_group() -> None:
     batch = [pod("p", labels=DB, affinity=[NEAR_WEB])]
 
     assert hosts(snapshot(pods=batch)) == {"p": "NO_HOST"}
 
 
-# --- being followed --------------------------------------------------------------------------
+# --- pods that other pods must be near -------------------------------------------------------
 
 
-def test_a_pod_that_others_must_be_near_to_is_settled_in_one_domain() -> None:
-    """Karpenter leaves its zone open, does not count it, and refuses those who would follow."""
+def test_a_pod_that_other_pods_must_be_near_gets_one_domain() -> None:
+    """Karpenter leaves the zone open, does not count the pod, and refuses the other pods."""
     base = pod("base", cpu="4", labels=DB, selector={FAMILY: "m"})
     near = pod("near", affinity=[affinity(ZONE, DB)], selector={FAMILY: "c"})
 
     assert values_launched(snapshot(pods=[base, near]), ZONE) == [[ZONE_A], [ZONE_A]]
 
 
-def test_a_pod_that_fits_no_single_domain_is_not_settled() -> None:
-    """minValues ask for two zones; who would follow has to wait for a node that is there."""
+def test_a_pod_that_fits_no_single_domain_keeps_several() -> None:
+    """minValues require two zones, so that a pod that must be near waits until the node exists."""
     varied = pool(requirements=[min_values(exists(ZONE), 2)])
     base = pod("base", cpu="4", labels=DB, selector={FAMILY: "m"})
     near = pod("near", affinity=[affinity(ZONE, DB)], selector={FAMILY: "c"})
@@ -259,14 +259,14 @@ def test_a_pod_that_fits_no_single_domain_is_not_settled() -> None:
     assert hosts(cluster) == {"base": "default-0", "near": "NO_HOST"}
 
 
-def test_a_pod_that_others_would_only_like_to_be_near_to_stays_free() -> None:
+def test_a_pod_that_other_pods_only_prefer_to_be_near_keeps_all_domains() -> None:
     base = pod("base", cpu="4", labels=DB, selector={FAMILY: "m"})
     near = pod("near", prefers_near=[(1, affinity(ZONE, DB))], selector={FAMILY: "c"})
 
     assert values_launched(snapshot(pods=[base, near]), ZONE) == [[], []]
 
 
-def test_a_pod_followed_by_capacity_type_is_settled_there() -> None:
+def test_a_pod_that_other_pods_must_be_near_by_capacity_type_gets_one() -> None:
     base = pod("base", cpu="4", labels=DB, selector={FAMILY: "m"})
     asked = {FAMILY: "c", CAPACITY_TYPE: ON_DEMAND}
     near = pod("near", affinity=[affinity(CAPACITY_TYPE, DB)], selector=asked)
@@ -277,7 +277,7 @@ def test_a_pod_followed_by_capacity_type_is_settled_there() -> None:
     ]
 
 
-# --- whom a term selects ---------------------------------------------------------------------
+# --- pods that a term selects ----------------------------------------------------------------
 
 
 PROD = selecting({"kind": "prod"})
@@ -336,7 +336,7 @@ def test_mismatch_label_keys_look_for_other_values() -> None:
     assert hosts(snapshot(nodes=nodes, pods=[*old, follower])) == {"p": "b"}
 
 
-def test_a_custom_key_is_followed_on_nodes_and_pools_that_define_it() -> None:
+def test_affinity_on_a_custom_key_needs_nodes_and_pools_that_define_it() -> None:
     near = pod("p", affinity=[affinity("rack", DB)], selector={ARCH: "amd64"})
     nodes = [node("n", labels={"rack": "1"}, cpu="0"), node("unracked")]
     pools = [pool("plain", weight=9), pool("racked", requirements=[is_in("rack", "1", "2")])]

@@ -1,4 +1,4 @@
-"""Pods placed in one go must end up where they would one by one, which is what the law does."""
+"""Pods placed in one go must end up where they would be placed one by one."""
 
 from typing import Final
 
@@ -55,7 +55,7 @@ KINDS: Final[dict[str, PodFields]] = {
 
 
 def _row(number: int, kind: str, cpu: str, count: int) -> list[Pod]:
-    """Build pods alike; with those of other rows they take turns, as their UIDs have it."""
+    """Build equal pods, whose UIDs make them take turns with pods of other rows."""
     fields: PodFields = {"cpu": cpu, **KINDS[kind]}
     made = pods(f"{number}-{kind}", count, **fields)
     return [replace(each, uid=f"{i % 7}-{number}-{i}") for i, each in enumerate(made)]
@@ -121,7 +121,7 @@ def test_a_row_goes_to_the_claim_with_fewer_pods_until_both_have_as_many() -> No
 
 
 @pytest.mark.parametrize("count", [2, 16, 17, 60])
-def test_every_pod_of_a_row_that_shuns_itself_gets_a_claim(count: int) -> None:
+def test_every_pod_of_a_row_with_anti_affinity_to_itself_gets_a_claim(count: int) -> None:
     batch = pods("p", count, labels=WEB, anti_affinity=[anti_affinity(HOSTNAME, WEB)])
 
     verdict = decide_checked(snapshot(pods=batch))
@@ -137,7 +137,7 @@ def _shunning(count: int) -> Snapshot:
     return snapshot(pods=[*row, *late, *other])
 
 
-def test_those_who_come_later_see_every_claim_of_a_row() -> None:
+def test_later_pods_are_tried_on_every_claim_of_a_row() -> None:
     verdict = decide_checked(_shunning(30))
 
     assert [len(launch.pods) for launch in verdict.launches] == [2] * 30 + [1] * 30

@@ -1,4 +1,4 @@
-"""Section 5: pod anti-affinity, and its inverse: being shunned."""
+"""Section 5: pod anti-affinity, and its inverse: the anti-affinity of other pods."""
 
 from karpy.model.constraints import AffinityTerm
 from karpy.model.labels import HOSTNAME, ZONE
@@ -34,14 +34,14 @@ BUSY = [node(zone, zone=zone, cpu="0") for zone in (ZONE_A, ZONE_B, ZONE_C)]
 # --- keeping away ----------------------------------------------------------------------------
 
 
-def test_pods_that_shun_each_other_get_a_host_each() -> None:
+def test_pods_with_anti_affinity_to_each_other_get_a_host_each() -> None:
     batch = pods("web", 3, labels=WEB, anti_affinity=[anti_affinity(HOSTNAME, WEB)])
 
     assert pods_launched(snapshot(pods=batch)) == [["web-0"], ["web-1"], ["web-2"]]
 
 
-def test_pods_that_shun_each_other_share_with_those_that_came_in_between() -> None:
-    """Two workloads in turn: each pod joins the claim that the other one has just opened."""
+def test_two_workloads_with_anti_affinity_each_to_itself_share_nodes() -> None:
+    """Pods of both take turns: each joins the claim of the pod of the other workload before it."""
     batch = [
         pod(f"{app}-{i}", uid=f"{i}-{app}", labels={"app": app}, anti_affinity=[each])
         for app in ("web", "db")
@@ -56,8 +56,8 @@ def test_pods_that_shun_each_other_share_with_those_that_came_in_between() -> No
     ]
 
 
-def test_pods_that_shun_each_other_get_their_wishes_as_long_as_they_last() -> None:
-    """The wish for zone-b holds for every one of them, the one for a rack for none."""
+def test_pods_with_anti_affinity_to_each_other_keep_preferences_that_can_be_met() -> None:
+    """The preference for zone-b is met for every pod, the preference for a rack for none."""
     batch = pods(
         "web",
         3,
@@ -69,14 +69,14 @@ def test_pods_that_shun_each_other_get_their_wishes_as_long_as_they_last() -> No
     assert values_launched(snapshot(pods=batch), ZONE) == [[ZONE_B]] * 3
 
 
-def test_a_host_with_pods_to_shun_is_passed_over() -> None:
+def test_anti_affinity_excludes_a_host_with_selected_pods() -> None:
     away = pod("p", anti_affinity=[anti_affinity(HOSTNAME, DB)])
     cluster = snapshot(nodes=[node("a"), node("b")], pods=[pod("db", labels=DB, on="a"), away])
 
     assert hosts(cluster) == {"p": "b"}
 
 
-def test_every_empty_zone_stays_open() -> None:
+def test_anti_affinity_allows_every_zone_without_selected_pods() -> None:
     cluster = snapshot(
         nodes=BUSY,
         pods=[pod("db", labels=DB, on=ZONE_B), pod("p", anti_affinity=[anti_affinity(ZONE, DB)])],
@@ -85,7 +85,7 @@ def test_every_empty_zone_stays_open() -> None:
     assert values_launched(cluster, ZONE) == [[ZONE_A, ZONE_C]]
 
 
-def test_no_empty_zone_is_a_no() -> None:
+def test_anti_affinity_refuses_a_pod_if_every_zone_has_selected_pods() -> None:
     old = [pod(f"db-{zone}", labels=DB, on=zone) for zone in (ZONE_A, ZONE_B, ZONE_C)]
     shy = pod("shy", anti_affinity=[anti_affinity(ZONE, DB)])
     wishful = pod("wishful", prefers_away=[(1, anti_affinity(ZONE, DB))])
@@ -96,8 +96,8 @@ def test_no_empty_zone_is_a_no() -> None:
     }
 
 
-def test_a_placed_pod_counts_in_every_zone_it_may_land_in() -> None:
-    """The first one could become a node in any zone, so that no zone is safe from it."""
+def test_anti_affinity_counts_a_placed_pod_in_every_zone_that_its_claim_allows() -> None:
+    """The claim of the first pod may be in any zone, so that no zone is left for the second."""
     away = [anti_affinity(ZONE, WEB)]
 
     assert hosts(snapshot(pods=pods("web", 2, labels=WEB, anti_affinity=away))) == {
@@ -116,7 +116,7 @@ def test_pods_that_are_spread_besides_get_a_zone_each() -> None:
 
 
 def test_a_claim_that_is_narrowed_later_frees_the_other_zones() -> None:
-    """The second pod settles the first one's claim in zone-a; the third may then go elsewhere."""
+    """The second pod narrows the claim to zone-a; the third pod may then go to another zone."""
     shy = pod("shy", cpu="2", labels=DB, selector={FAMILY: "m"}, anti_affinity=[AWAY_FROM_WEB])
     narrows = pod("narrows", cpu="1", selector={ZONE: ZONE_A})
     web = pod("web", labels=WEB, selector={FAMILY: "c"})
@@ -133,8 +133,8 @@ def test_a_pod_refused_is_tried_again_after_a_claim_was_narrowed() -> None:
     assert values_launched(snapshot(pods=[shy, web, narrows]), ZONE) == [[ZONE_A], [ZONE_B, ZONE_C]]
 
 
-def test_a_claim_that_says_nothing_about_zones_is_in_the_way_in_none() -> None:
-    """Only those who would *like* to keep away meet such a claim; for the others it must say it."""
+def test_anti_affinity_counts_a_claim_without_a_zone_requirement_in_no_zone() -> None:
+    """Preferred anti-affinity ignores such a claim; required anti-affinity refuses the pod."""
     web = pod("web", cpu="2", labels=WEB, selector={FAMILY: "m"})
     wishful = pod("p", selector={FAMILY: "c"}, prefers_away=[(1, AWAY_FROM_WEB)])
     shy = pod("p", selector={FAMILY: "c"}, anti_affinity=[AWAY_FROM_WEB])
@@ -159,10 +159,10 @@ def test_zones_the_pod_cannot_use_are_not_open_either() -> None:
     assert values_launched(cluster, ZONE) == [[ZONE_C]]
 
 
-# --- being shunned ---------------------------------------------------------------------------
+# --- anti-affinity of other pods -------------------------------------------------------------
 
 
-def test_running_pods_keep_those_they_shun_out_of_their_zone() -> None:
+def test_anti_affinity_of_running_pods_excludes_their_zone() -> None:
     shy = pod("shy", on=ZONE_A, anti_affinity=[AWAY_FROM_WEB])
 
     assert values_launched(snapshot(nodes=BUSY, pods=[shy, pod("web", labels=WEB)]), ZONE) == [
@@ -170,14 +170,14 @@ def test_running_pods_keep_those_they_shun_out_of_their_zone() -> None:
     ]
 
 
-def test_running_pods_keep_those_they_shun_off_their_host() -> None:
+def test_anti_affinity_of_running_pods_excludes_their_host() -> None:
     shy = pod("shy", on="a", anti_affinity=[anti_affinity(HOSTNAME, WEB)])
     cluster = snapshot(nodes=[node("a"), node("b")], pods=[shy, pod("web", labels=WEB), pod("db")])
 
     assert hosts(cluster) == {"db": "a", "web": "b"}
 
 
-def test_anti_affinity_of_finished_and_deleting_pods_does_not_count() -> None:
+def test_anti_affinity_of_terminal_and_deleting_pods_excludes_nothing() -> None:
     away = [anti_affinity(HOSTNAME, WEB)]
     cluster = snapshot(
         nodes=[node("n")],
@@ -191,7 +191,7 @@ def test_anti_affinity_of_finished_and_deleting_pods_does_not_count() -> None:
     assert hosts(cluster) == {"web": "n"}
 
 
-def test_a_daemon_on_a_deleting_node_keeps_others_out_of_its_zone() -> None:
+def test_anti_affinity_of_a_daemon_on_a_deleting_node_excludes_its_zone() -> None:
     shy = daemon_pod("d", on="old", anti_affinity=[AWAY_FROM_WEB])
     cluster = snapshot(
         nodes=[node("old", zone=ZONE_A, deleting=True)], pods=[shy, pod("web", labels=WEB)]
@@ -200,7 +200,7 @@ def test_a_daemon_on_a_deleting_node_keeps_others_out_of_its_zone() -> None:
     assert values_launched(cluster, ZONE) == [[ZONE_B, ZONE_C]]
 
 
-def test_a_pod_that_moves_shuns_others_where_it_goes() -> None:
+def test_anti_affinity_of_a_moved_pod_excludes_its_new_host() -> None:
     moves = pod("moves", cpu="2", on="old", anti_affinity=[anti_affinity(HOSTNAME, WEB)])
     nodes = [node("old", deleting=True), node("a"), node("b")]
 
@@ -210,7 +210,7 @@ def test_a_pod_that_moves_shuns_others_where_it_goes() -> None:
     }
 
 
-def test_placed_pods_keep_those_they_shun_off_their_claim() -> None:
+def test_anti_affinity_of_placed_pods_excludes_their_claim() -> None:
     shy = pod("shy", cpu="2", anti_affinity=[anti_affinity(HOSTNAME, WEB)])
 
     assert hosts(snapshot(pods=[shy, pod("web", labels=WEB)])) == {
@@ -219,8 +219,8 @@ def test_placed_pods_keep_those_they_shun_off_their_claim() -> None:
     }
 
 
-def test_a_node_with_pods_gets_no_label_by_which_they_would_have_been_kept_apart() -> None:
-    """The two share a node without a rack, which must not come to be in one by the third."""
+def test_a_claim_with_pods_gets_no_label_on_which_their_anti_affinity_is() -> None:
+    """`web` and `shy` share a node without a rack; the third pod must not give it one."""
     shy = pod("shy", cpu="1", anti_affinity=[anti_affinity("rack", WEB)])
     third = pod("third", cpu="500m", terms=[term(is_in("rack", "r1", "r2"))])
     cluster = snapshot(
@@ -231,7 +231,7 @@ def test_a_node_with_pods_gets_no_label_by_which_they_would_have_been_kept_apart
     assert pods_launched(cluster) == [["web", "shy"], ["third"]]
 
 
-def test_placed_pods_keep_those_they_shun_out_of_their_zone() -> None:
+def test_anti_affinity_of_placed_pods_excludes_their_zone() -> None:
     shy = pod("shy", cpu="2", selector={ZONE: ZONE_B}, anti_affinity=[AWAY_FROM_WEB])
 
     assert values_launched(snapshot(pods=[shy, pod("web", labels=WEB)]), ZONE) == [
@@ -240,7 +240,7 @@ def test_placed_pods_keep_those_they_shun_out_of_their_zone() -> None:
     ]
 
 
-def test_a_pod_that_comes_later_does_not_join_those_it_shuns() -> None:
+def test_anti_affinity_keeps_a_later_pod_off_the_claim_of_selected_pods() -> None:
     shy = pod("shy", anti_affinity=[anti_affinity(HOSTNAME, WEB)])
 
     assert hosts(snapshot(pods=[pod("web", cpu="2", labels=WEB), shy])) == {
@@ -255,7 +255,7 @@ def test_preferred_anti_affinity_has_no_inverse() -> None:
     assert hosts(snapshot(nodes=[node("n")], pods=[shy, pod("web", labels=WEB)])) == {"web": "n"}
 
 
-def test_running_pods_of_other_namespaces_shun_by_their_own_terms() -> None:
+def test_anti_affinity_of_running_pods_selects_namespaces_by_its_own_term() -> None:
     def host(away: AffinityTerm) -> dict[str, str]:
         shy = pod("shy", namespace="shop", on="n", anti_affinity=[away])
         namespaces = {"default": {"kind": "test"}, "shop": {}}
@@ -268,7 +268,7 @@ def test_running_pods_of_other_namespaces_shun_by_their_own_terms() -> None:
     assert host(anti_affinity(HOSTNAME, WEB, namespace_selector=tests)) == {"web": "default-0"}
 
 
-def test_mismatch_label_keys_shun_the_other_revisions() -> None:
+def test_mismatch_label_keys_keep_a_pod_away_from_other_revisions() -> None:
     away = anti_affinity(HOSTNAME, WEB, mismatch_label_keys=["hash"])
     batch = [
         *pods("a", 2, labels=WEB | {"hash": "1"}, anti_affinity=[away]),
@@ -282,7 +282,7 @@ def test_mismatch_label_keys_shun_the_other_revisions() -> None:
     }
 
 
-def test_match_label_keys_shun_the_own_revision() -> None:
+def test_match_label_keys_keep_a_pod_away_from_its_own_revision() -> None:
     away = anti_affinity(HOSTNAME, WEB, match_label_keys=["hash"])
     batch = [
         *pods("a", 2, labels=WEB | {"hash": "1"}, anti_affinity=[away]),
@@ -299,15 +299,15 @@ def test_match_label_keys_shun_the_own_revision() -> None:
 # --- keys that a node cannot carry -----------------------------------------------------------
 
 
-def test_nothing_is_shunned_where_a_node_cannot_carry_the_key() -> None:
-    """Pods cannot meet in a rack that does not exist; Karpenter refuses."""
+def test_anti_affinity_allows_nodes_that_cannot_have_the_label() -> None:
+    """Pods cannot share a rack that does not exist; Karpenter refuses the pod."""
     batch = pods("web", 2, labels=WEB, anti_affinity=[anti_affinity("rack", WEB)])
 
     assert hosts(snapshot(pods=batch)) == {"web-0": "default-0", "web-1": "default-0"}
     assert hosts(snapshot(pods=batch, nodes=[node("n")])) == {"web-0": "n", "web-1": "n"}
 
 
-def test_what_is_shunned_by_a_key_is_shunned_where_nodes_carry_it() -> None:
+def test_anti_affinity_holds_on_nodes_that_have_the_label() -> None:
     batch = pods("web", 3, labels=WEB, anti_affinity=[anti_affinity("rack", WEB)])
     racked = pool("racked", weight=9, requirements=[is_in("rack", "1")])
 
@@ -318,7 +318,7 @@ def test_what_is_shunned_by_a_key_is_shunned_where_nodes_carry_it() -> None:
     }
 
 
-def test_a_pod_and_its_like_may_shun_by_two_keys() -> None:
+def test_pods_with_anti_affinity_on_two_keys_are_kept_apart_by_both() -> None:
     away = [anti_affinity(HOSTNAME, WEB), anti_affinity(ZONE, DB)]
     cluster = snapshot(
         nodes=BUSY,

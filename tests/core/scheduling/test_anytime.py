@@ -52,7 +52,7 @@ def test_with_all_the_time_in_the_world_the_verdict_is_the_same() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_with_all_the_time_in_the_world_random_clusters_get_the_same_verdict(seed: int) -> None:
-    """But for the order of refusals: hopeless pods are looked at last only if time may run out."""
+    """The order of refusals may differ: hopeless pods are placed last only with a deadline."""
     cluster = random_snapshot(seed)
 
     timed, untimed = decide(cluster, keep_going=lambda: True), decide(cluster)
@@ -61,7 +61,7 @@ def test_with_all_the_time_in_the_world_random_clusters_get_the_same_verdict(see
     assert sorted(timed.refusals, key=_pods) == sorted(untimed.refusals, key=_pods)
 
 
-def test_without_any_time_nothing_is_placed_and_everybody_is_named() -> None:
+def test_without_any_time_no_pod_is_placed_and_every_pod_is_refused() -> None:
     verdict = decide_checked(snapshot(pods=[pod("b"), pod("a", cpu="2")]), for_looks(0))
 
     assert verdict == Verdict(
@@ -102,15 +102,15 @@ def _eighty() -> Snapshot:
 
 @pytest.mark.parametrize("looks", range(5))
 def test_what_is_decided_so_far_breaks_no_rule(looks: int) -> None:
-    """The judge looks at each of these unfinished plans."""
+    """`decide_checked` checks each of these incomplete plans."""
     verdict = decide_checked(_eighty(), for_looks(looks))
 
     assert not verdict.is_complete
     assert len(hosts_in(verdict)) == 80
 
 
-def test_no_time_is_spent_on_those_whom_nothing_has_helped_since_their_turn() -> None:
-    """Five looks are for eighty pods once each; the twenty that fit nowhere get no second try."""
+def test_no_time_is_spent_on_pods_for_which_nothing_has_changed_since_they_failed() -> None:
+    """Five looks suffice to try eighty pods once; twenty that fit nowhere get no second try."""
     verdict = decide_checked(_eighty(), for_looks(5))
 
     assert verdict.is_complete
@@ -128,7 +128,7 @@ def test_unfinished_plans_of_random_clusters_break_no_rule(seed: int) -> None:
 
 
 def test_small_pods_are_placed_though_200_hopeless_ones_are_before_them() -> None:
-    """Time is enough for 16 pods; the 200 could not be placed with all the time in the world."""
+    """Time is enough for 16 pods; the 200 cannot be placed however long the decision takes."""
     batch = [*pods("never", 200, cpu="99"), *pods("small", LOOK_EVERY)]
 
     verdict = decide_checked(snapshot(pods=batch), for_looks(1))
@@ -165,7 +165,7 @@ def test_hopeless_pods_are_refused_with_their_reason_if_time_allows() -> None:
 
 
 def test_pods_refused_in_the_first_round_keep_that_answer_when_time_runs_out() -> None:
-    """They were tried; only a second try is missing."""
+    """These pods were tried once; only a second try is missing."""
     near = pod("near", cpu="2", affinity=[affinity(HOSTNAME, {"app": "base"})])
     base = pod("base", cpu="1", labels={"app": "base"})
 

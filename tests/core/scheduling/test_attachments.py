@@ -33,8 +33,8 @@ def _nodes_for(pod_count: int, claims_each: int) -> int:
     batch = [
         pod(f"p{i:03}", cpu="10m", memory="1Mi", claims=names) for i, names in enumerate(claims)
     ]
-    closet = storage(*(volume_claim(name) for names in claims for name in names))
-    return len(launches(snapshot(pods=batch, storage=closet, catalog=catalog([LARGE]))))
+    stored = storage(*(volume_claim(name) for names in claims for name in names))
+    return len(launches(snapshot(pods=batch, storage=stored, catalog=catalog([LARGE]))))
 
 
 @pytest.mark.parametrize(
@@ -48,17 +48,17 @@ def test_a_node_attaches_no_more_volumes_than_its_limit(
 
 def test_a_volume_that_pods_share_counts_once() -> None:
     batch = pods("p", 100, cpu="10m", memory="1Mi", claims=["shared"])
-    closet = storage(volume_claim("shared"))
+    stored = storage(volume_claim("shared"))
 
-    assert len(launches(snapshot(pods=batch, storage=closet, catalog=catalog([LARGE])))) == 1
+    assert len(launches(snapshot(pods=batch, storage=stored, catalog=catalog([LARGE])))) == 1
 
 
 def test_types_with_too_few_attachments_are_out() -> None:
     few = instance_type("few", dollars=0.1, volume_limits={DRIVER: 1})
     other = instance_type("other", dollars=0.2, volume_limits={"other-driver": 0})
-    closet = storage(volume_claim("a"), volume_claim("b"))
+    stored = storage(volume_claim("a"), volume_claim("b"))
     cluster = snapshot(
-        pods=[pod("p", claims=["a", "b"])], storage=closet, catalog=catalog([few, other, LARGE])
+        pods=[pod("p", claims=["a", "b"])], storage=stored, catalog=catalog([few, other, LARGE])
     )
 
     assert types_launched(cluster) == [["other", "large"]]
@@ -66,7 +66,7 @@ def test_types_with_too_few_attachments_are_out() -> None:
 
 def test_a_node_attaches_what_it_publishes_else_what_its_type_does_else_anything() -> None:
     few = instance_type("few", volume_limits={DRIVER: 1})
-    closet = storage(*(volume_claim(name) for name in ("old", "a", "b", "c")))
+    stored = storage(*(volume_claim(name) for name in ("old", "a", "b", "c")))
     nodes = [
         node("a-limited", type="few", volume_limits={DRIVER: 1}),
         node("b-by-type", type="few"),
@@ -81,7 +81,7 @@ def test_a_node_attaches_what_it_publishes_else_what_its_type_does_else_anything
         pod("both", cpu="10m", claims=["a", "b"]),
         pod("more", cpu="9m", claims=["a", "b"]),
     ]
-    cluster = snapshot(pods=batch, nodes=nodes, storage=closet, catalog=catalog([few]))
+    cluster = snapshot(pods=batch, nodes=nodes, storage=stored, catalog=catalog([few]))
 
     assert hosts(cluster) == {
         "a": "b-by-type",
@@ -94,7 +94,7 @@ def test_a_node_attaches_what_it_publishes_else_what_its_type_does_else_anything
 
 
 def test_the_limit_of_a_type_holds_though_it_is_sold_out() -> None:
-    """Nor does it matter whether the pool takes part in the decision at all."""
+    """The limit holds whether the pool takes part in the decision or not."""
     sold_out = instance_type(
         "few", offerings=[offering(available=False)], volume_limits={DRIVER: 1}
     )
@@ -121,8 +121,8 @@ def test_the_limit_of_a_type_holds_though_it_is_sold_out() -> None:
 def test_the_volumes_of_a_running_pod_are_attached_whatever_becomes_of_them(
     old: PersistentVolumeClaim,
 ) -> None:
-    """A claim in use is kept until its pod is gone, and so is the attachment."""
-    closet = storage(
+    """A deleting PersistentVolumeClaim stays attached until its pod is gone."""
+    stored = storage(
         old,
         volume_claim("new"),
         storage_class("eager", binding_mode=IMMEDIATE),
@@ -131,7 +131,7 @@ def test_the_volumes_of_a_running_pod_are_attached_whatever_becomes_of_them(
     cluster = snapshot(
         nodes=[node("n", volume_limits={DRIVER: 1})],
         pods=[pod("old", on="n", claims=["old"]), pod("p", claims=["new"])],
-        storage=closet,
+        storage=stored,
     )
 
     assert hosts(cluster) == {"p": "default-0"}
@@ -145,7 +145,7 @@ def test_the_volumes_of_a_running_pod_are_attached_whatever_becomes_of_them(
         volume_claim("old", storage_class="gone"),
     ],
 )
-def test_unknown_volumes_of_a_running_pod_are_not_counted(
+def test_volumes_of_a_running_pod_without_storage_objects_are_not_counted(
     old: PersistentVolumeClaim,
 ) -> None:
     cluster = snapshot(
@@ -158,7 +158,7 @@ def test_unknown_volumes_of_a_running_pod_are_not_counted(
 
 
 def test_volumes_that_no_driver_attaches_are_not_counted() -> None:
-    closet = storage(
+    stored = storage(
         volume_claim("a", bound_to="a"),
         volume_claim("b", bound_to="b"),
         volume("a", driver=None),
@@ -166,7 +166,7 @@ def test_volumes_that_no_driver_attaches_are_not_counted() -> None:
     )
     nodes = [node("n", volume_limits={DRIVER: 0}, labels={INSTANCE_TYPE: "m.xlarge"})]
 
-    assert hosts(snapshot(pods=[pod("p", claims=["a", "b"])], nodes=nodes, storage=closet)) == {
+    assert hosts(snapshot(pods=[pod("p", claims=["a", "b"])], nodes=nodes, storage=stored)) == {
         "p": "n"
     }
 

@@ -20,7 +20,7 @@ from tests.builders import NOON, node, owner, pod, pool, snapshot
 from tests.reference.batch import select
 
 SECOND = timedelta(seconds=1)
-SAID = "launched for 3 times, not again before 12:00:04 UTC; kube-scheduler left it out"
+SAID = "3 launches in vain, the next not before 12:00:04 UTC; kube-scheduler left it out"
 REPLICA_SET = ("apps/v1", "ReplicaSet")
 
 
@@ -89,7 +89,7 @@ def test_a_pod_keeps_its_place_if_it_has_it_for_a_minute(
     assert has_kept_place(bound, NOON) is is_long
 
 
-def test_the_pods_of_one_controller_stand_for_each_other_and_others_for_themselves() -> None:
+def test_pods_of_one_controller_are_one_group_and_other_pods_a_group_each() -> None:
     made = owner(REPLICA_SET, "u1")
     watched = owner(REPLICA_SET, "u1", is_controller=False)
 
@@ -134,7 +134,7 @@ def test_nothing_is_launched_for_a_pod_until_its_pause_is_over() -> None:
     }
 
 
-def test_a_pod_whose_node_is_going_needs_another_one_whatever_happened_before() -> None:
+def test_a_pod_of_a_deleting_node_is_placed_in_spite_of_launches_in_vain() -> None:
     given = snapshot(
         pods=[pod("a", on="old")],
         nodes=[node("old", deleting=True)],
@@ -156,7 +156,7 @@ def test_a_pod_whose_node_is_going_needs_another_one_whatever_happened_before() 
 def test_what_kube_scheduler_says_is_left_out_where_it_is_not_known(why: Vain, said: str) -> None:
     text = explain_pause(vain("default/a", count=1, why=why))
 
-    assert text == f"launched for once, not again before 12:00:04 UTC; {said}"
+    assert text == f"1 launch in vain, the next not before 12:00:04 UTC; {said}"
 
 
 def test_pods_that_a_decision_passes_over_do_not_wait() -> None:

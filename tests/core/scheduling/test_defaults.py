@@ -1,4 +1,4 @@
-"""Section 1: default spread constraints, for pods that bring none of their own."""
+"""Section 1: default spread constraints, for pods without spread constraints."""
 
 import pytest
 
@@ -78,13 +78,13 @@ def test_pods_of_a_controller_are_spread(kind: tuple[str, str], *, is_spread: bo
         controller(REPLICA_SET, "web", {}),
     ],
 )
-def test_another_controller_tells_nothing(known: PodController) -> None:
+def test_another_controller_gives_no_selector(known: PodController) -> None:
     batch = pods("web", 2, labels=WEB, owners=[owner(REPLICA_SET, "web")])
 
     assert not _is_spread(_cluster(batch, controllers=(known,)))
 
 
-def test_an_owner_that_is_not_the_controller_tells_nothing() -> None:
+def test_an_owner_that_is_not_the_controller_gives_no_selector() -> None:
     batch = pods("web", 2, labels=WEB, owners=[owner(REPLICA_SET, "web", is_controller=False)])
 
     assert not _is_spread(_cluster(batch, controllers=(controller(REPLICA_SET, "web", WEB),)))
@@ -107,7 +107,7 @@ def test_revisions_of_a_deployment_are_spread_apart_from_each_other() -> None:
 
 
 def test_services_add_up() -> None:
-    """The later one wins a label of both; here they ask for two labels, and both count."""
+    """Of two Services that select different labels, both labels count."""
     stable = WEB | {"track": "stable"}
     batch = [pod("a", labels=stable), pod("b", labels=stable | {"x": "1"})]
     services = (service("s", WEB), service("t", {"track": "stable"}))
@@ -119,7 +119,7 @@ def test_services_add_up() -> None:
 
 
 def test_a_replication_controller_overwrites_what_services_say() -> None:
-    """Its selector need not even select the pod; then the pods are not counted together."""
+    """The selector need not select the pod; then the pods are not counted together."""
     batch = pods("web", 2, labels=WEB, owners=[owner(REPLICATION_CONTROLLER, "rc")])
     told = controller(REPLICATION_CONTROLLER, "rc", {"app": "other"})
 
@@ -139,7 +139,7 @@ def test_a_pod_gets_all_defaults_or_none() -> None:
     assert values_launched(cluster, ZONE) == [[ZONE_A], [ZONE_B]]
 
 
-def test_soft_defaults_are_wishes_like_any_other() -> None:
+def test_soft_defaults_are_dropped_like_other_preferences() -> None:
     soft = spread("rack", None, soft=True)
     respected = Settings(default_spreads=(soft,))
     by_host = spread(HOSTNAME, None, soft=True)

@@ -1,4 +1,4 @@
-"""What is called enough on its own has been tried, and an empty NodePool says what empties it."""
+"""A constraint whose lifting is called enough is enough; an empty NodePool says why it is empty."""
 
 from karpy.core.explain import fixes_for
 from karpy.model.verdicts import Constraint

@@ -1,4 +1,4 @@
-"""Section 5: which domain is chosen where the counts of pods leave several."""
+"""Section 5: which domain is chosen if several have the same count of pods."""
 
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT, ZONE
@@ -24,12 +24,12 @@ NEAR = affinity(ZONE, WEB)
 
 
 def _four(**dollars: float) -> InstanceType:
-    """Build a type that costs so much in zone-a, zone-b, zone-c."""
+    """Build a type with these prices in zone-a, zone-b, zone-c."""
     sold = [offering(f"zone-{zone}", dollars=much) for zone, much in dollars.items()]
     return instance_type("four", offerings=sold)
 
 
-def test_pods_to_be_spread_begin_where_it_is_not_dear() -> None:
+def test_pods_with_a_spread_start_in_a_domain_that_is_not_dear() -> None:
     batch = pods("web", 3, cpu="3", labels=WEB, spreads=[spread(ZONE, WEB)])
     cluster = snapshot(pods=batch, catalog=catalog([_four(a=2, b=1, c=1)]))
 
@@ -47,7 +47,7 @@ def test_fewer_pods_count_for_more_than_a_lower_price() -> None:
 
 
 def test_a_small_difference_in_price_does_not_decide() -> None:
-    """Pods that all begin in the same zone can share nodes."""
+    """Pods that all start in the same zone can share nodes."""
     web = pod("p", labels=WEB, affinity=[NEAR])
 
     def zone(**dollars: float) -> list[list[str]]:
@@ -57,14 +57,14 @@ def test_a_small_difference_in_price_does_not_decide() -> None:
     assert zone(a=1.26, b=1.0) == [[ZONE_B]]
 
 
-def test_the_first_of_pods_that_belong_together_takes_spot_if_it_may() -> None:
-    """By name alone it would be on demand."""
+def test_the_first_pod_of_an_affinity_takes_spot_if_it_may() -> None:
+    """By name alone on-demand would come first."""
     web = pod("p", labels=WEB, affinity=[affinity(CAPACITY_TYPE, WEB)])
 
     assert values_launched(snapshot(pods=[web]), CAPACITY_TYPE) == [[SPOT]]
 
 
-def test_a_pod_that_others_need_nearby_settles_where_it_is_not_dear() -> None:
+def test_a_pod_that_other_pods_must_be_near_gets_a_domain_that_is_not_dear() -> None:
     types = [instance_type("c.big", cpu="16", dollars=3), instance_type("m.small", dollars=1)]
     batch = [pod("web", cpu="2", labels=WEB), pod("friend", affinity=[affinity(FAMILY, WEB)])]
 
@@ -72,7 +72,7 @@ def test_a_pod_that_others_need_nearby_settles_where_it_is_not_dear() -> None:
 
 
 def test_prices_of_types_without_room_do_not_count() -> None:
-    """What is cheap in zone-a is too small; what is left costs more there."""
+    """The cheap type in zone-a is too small; types with room cost more there."""
     types = [
         instance_type("tiny", cpu="1", dollars=0.1, zones=[ZONE_A]),
         _four(a=2, b=1),
@@ -82,7 +82,7 @@ def test_prices_of_types_without_room_do_not_count() -> None:
     assert values_launched(snapshot(pods=[web], catalog=catalog(types)), ZONE) == [[ZONE_B]]
 
 
-def test_a_claim_that_is_open_settles_where_its_types_are_not_dear() -> None:
+def test_a_claim_with_several_domains_gets_one_where_its_types_are_not_dear() -> None:
     free = pod("free", cpu="2")
     web = pod("web", cpu="1", labels=WEB, spreads=[spread(ZONE, WEB)])
     cluster = snapshot(pods=[free, web], catalog=catalog([_four(a=2, b=1)]))
@@ -91,7 +91,7 @@ def test_a_claim_that_is_open_settles_where_its_types_are_not_dear() -> None:
 
 
 def test_a_reservation_does_not_make_a_domain_cheap() -> None:
-    """It runs out, and the next ones pay the usual price."""
+    """The reservation runs out, and later nodes cost the usual price."""
     sold = [
         offering(ZONE_A, ON_DEMAND, 1),
         offering(ZONE_B, ON_DEMAND, 1),

@@ -37,7 +37,7 @@ SOFT = taint("please", effect=PREFER_NO_SCHEDULE)
 # --- which nodes -----------------------------------------------------------------------------
 
 
-def test_a_deleting_node_takes_no_pods() -> None:
+def test_a_deleting_node_takes_no_pod() -> None:
     cluster = snapshot(nodes=[node("going", deleting=True)], pods=[pod("p")])
 
     assert hosts(cluster) == {"p": "default-0"}
@@ -52,7 +52,7 @@ def test_a_node_of_a_pool_that_is_gone_takes_pods_too() -> None:
 
 
 def test_a_claim_in_flight_takes_pods_under_its_own_name() -> None:
-    """It has no Node yet, and what the provider promised counts."""
+    """The NodeClaim has no Node yet, and the resources that the provider reports count."""
     claim = node_claim(
         "default-x7", labels=node("n").labels, allocatable=amounts(cpu="2", memory="4Gi", pods="10")
     )
@@ -84,7 +84,7 @@ def test_taints_that_go_by_themselves_do_not_count_while_a_node_boots() -> None:
 # --- room ------------------------------------------------------------------------------------
 
 
-def test_what_bound_pods_ask_for_is_taken_unless_they_are_done() -> None:
+def test_requests_of_bound_pods_are_taken_unless_the_pods_are_terminal() -> None:
     cluster = snapshot(
         nodes=[node("n", cpu="4")],
         pods=[
@@ -116,7 +116,7 @@ def test_a_resource_the_node_lacks_is_zero_there() -> None:
     }
 
 
-def test_an_oversold_node_takes_no_pods() -> None:
+def test_an_oversold_node_takes_no_pod() -> None:
     """A negative amount of anything means that nothing fits, even what asks for none of it."""
     sold = [pod("runs", on="n", more={"example.com/gpu": "2"})]
     cluster = snapshot(
@@ -135,13 +135,13 @@ def test_a_bound_pod_may_request_more_than_64_bits_hold() -> None:
     assert found == {"p": "default-0"}
 
 
-def test_an_unlisted_resource_that_bound_pods_request_excludes_no_pod() -> None:
+def test_requests_for_a_resource_that_a_node_does_not_list_exclude_no_other_pod() -> None:
     sold = [pod("runs", on="n", more={"example.com/gpu": "2"})]
 
     assert hosts(snapshot(nodes=[node("n")], pods=[*sold, pod("p")], pools=[])) == {"p": "n"}
 
 
-def test_a_daemon_that_a_node_cannot_host_excludes_no_pod() -> None:
+def test_a_daemon_that_requests_an_unlisted_resource_excludes_no_pod() -> None:
     hungry = daemon("gpu", more={"example.com/gpu": "1"})
 
     assert hosts(snapshot(nodes=[node("n")], pods=[pod("p")], daemons=[hungry], pools=[])) == {
@@ -178,7 +178,7 @@ def test_daemons_still_to_come_keep_their_room() -> None:
 
 
 def test_daemons_that_run_make_up_for_those_to_come_resource_by_resource() -> None:
-    """One daemon takes more CPU than expected; that leaves no more memory for others."""
+    """A daemon that takes more CPU than expected leaves no more memory for other daemons."""
     agent = daemon("agent", cpu="1", memory="8Gi")
     running = daemon_pod("agent-n", cpu="2", memory="2Gi", on="n")
 
@@ -208,7 +208,7 @@ def test_daemons_count_on_nodes_whose_labels_match(agent: DaemonSet, host: str) 
 
 
 def test_a_daemon_that_contradicts_itself_runs_nowhere() -> None:
-    """What is left of its two wishes is no value; that is not the same as no label."""
+    """Two contradicting requirements leave no value, which is not the same as no label."""
     torn = daemon("torn", cpu="2", selector={"team": "a"}, terms=[term(is_in("team", "b"))])
     cluster = snapshot(nodes=[node("n")], pods=[pod("p", cpu="3")], daemons=[torn])
 
@@ -258,7 +258,7 @@ def test_hard_taints_must_be_tolerated() -> None:
 
 
 def test_soft_taints_count_like_hard_ones_unless_the_ladder_tolerates_them() -> None:
-    """It does so at its end, and only if some pool's nodes carry such a taint."""
+    """The last step of the ladder does, and only if some pool has such a taint."""
     nodes = [node("n", taints=[SOFT])]
     soft_pool = pool(taints=[SOFT, taint("hard")])
 
@@ -301,7 +301,7 @@ def test_host_ports_of_bound_pods_are_taken_those_of_finished_ones_are_free() ->
 def test_labels_must_match_and_what_is_absent_only_matches_a_negation(
     guest: Pod, host: str
 ) -> None:
-    """Golden: a node that is there cannot leave even a well-known label open."""
+    """Golden: an existing node without a label lacks it, even if the label is well known."""
     cluster = snapshot(nodes=[node("n", labels={"tier": "3"})], pods=[guest], pools=[])
 
     assert hosts(cluster) == {"p": host}
@@ -316,7 +316,7 @@ def test_former_label_names_match_the_current_ones() -> None:
 
 
 def test_a_node_does_not_become_wider_by_its_pods() -> None:
-    """A pod that shuns a label says nothing about the value the next one asks for."""
+    """A pod that excludes a label value does not allow the next pod to require another value."""
     cluster = snapshot(
         nodes=[node("n")],
         pools=[],
@@ -330,7 +330,7 @@ def test_a_node_does_not_become_wider_by_its_pods() -> None:
 
 
 def test_an_empty_term_matches_no_node() -> None:
-    """As in kube-scheduler; a node made for such a pod would stay empty."""
+    """As in kube-scheduler; a node launched for such a pod would stay empty."""
     cluster = snapshot(nodes=[node("n")], pods=[pod("p", terms=[NodeTerm()])])
 
     assert hosts(cluster) == {"p": "NO_HOST"}

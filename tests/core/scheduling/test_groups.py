@@ -1,4 +1,4 @@
-"""Counts over domains: what bits say must be what a plain loop says."""
+"""Counts over domains: masks must give the same answer as a plain loop."""
 
 from collections import Counter
 
@@ -84,7 +84,7 @@ def test_within_the_skew_is_what_a_plain_loop_finds(
 
 
 @given(pods_in)
-def test_a_group_counts_pods_in_the_given_domains(where: list[int]) -> None:
+def test_a_group_counts_each_added_pod(where: list[int]) -> None:
     group = _spread(where, frozenset(), 1)
     group.add(0)
 
@@ -102,7 +102,7 @@ def test_hosts_with_so_many_pods_are_what_a_count_finds(where: list[int], count:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), domain_sets), max_size=8), domain_sets)
-def test_a_claim_that_is_narrowed_frees_the_domains_without_other_pods(
+def test_a_claim_that_is_narrowed_frees_domains_without_other_pods(
     placed: list[tuple[int, frozenset[int]]], left: frozenset[int]
 ) -> None:
     now = dict(placed)

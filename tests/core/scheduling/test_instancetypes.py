@@ -1,4 +1,4 @@
-"""Masks over types: one AND must say what the algebra of requirements says type by type."""
+"""Masks over types: an AND must give the same answer as the algebra of requirements per type."""
 
 from functools import reduce
 from operator import or_
@@ -32,7 +32,7 @@ sets = st.frozensets(st.integers(0, 200), max_size=40)
 
 
 def _open_offerings(each: InstanceType, wanted: Requirements) -> list[Offering]:
-    """Look at a type's offerings one by one."""
+    """Return the offerings of a type that requirements allow, one by one."""
     return [
         offering
         for offering in each.offerings

@@ -1,7 +1,7 @@
 """
 Section 4: preferences, dropped one by one.
 
-Where two wishes exclude each other, the one still granted is the one that is dropped later.
+If two preferences exclude each other, the preference that is dropped later is met.
 """
 
 import pytest
@@ -52,7 +52,7 @@ def _zones(picky: Pod, settings: Settings | None = None) -> list[list[str]]:
 # --- the order, step by step -----------------------------------------------------------------
 
 
-def test_the_ladder_drops_one_wish_at_a_time_in_a_fixed_order() -> None:
+def test_the_ladder_drops_one_preference_at_a_time_in_a_fixed_order() -> None:
     one, hard = spread(ZONE, {}, soft=True), spread(HOSTNAME, {})
     two = spread(CAPACITY_TYPE, {}, soft=True)
     rules = pod(
@@ -154,14 +154,14 @@ def test_the_heaviest_goes_first_of_equals_the_first_written(picky: Pod, zone: s
     assert _zones(picky) == [[zone]]
 
 
-def test_only_the_heaviest_node_wish_left_counts() -> None:
+def test_only_the_heaviest_node_preference_left_counts() -> None:
     """A heavy preference that nothing meets is dropped, and then the next one counts."""
     assert _zones(pod("p", prefers=[(9, NOWHERE), (1, IN_B), (5, IN_C)])) == [[ZONE_C]]
     assert _zones(pod("p", prefers=[(5, IN_B), (5, IN_C)])) == [[ZONE_B]]
 
 
 def test_the_last_spread_takes_the_place_of_the_one_dropped() -> None:
-    """So that of three the first goes, then the third, and the second stays."""
+    """Of three soft spreads the first is dropped, then the third, and the second stays."""
     rules = [
         spread("rack", {}, soft=True),
         spread(ZONE, {"x": "1"}, soft=True),
@@ -222,7 +222,7 @@ def test_hard_taints_are_never_tolerated_for_want_of_anything_else() -> None:
         pod("p", labels={"app": "y"}, spreads=[spread(ZONE, {"app": "y"}, soft=True)]),
     ],
 )
-def test_wishes_are_as_good_as_rules_unless_they_are_ignored(wishful: Pod) -> None:
+def test_preferences_count_as_required_unless_they_are_ignored(wishful: Pod) -> None:
     assert _zones(wishful) == [[ZONE_A]]
     assert _zones(wishful, IGNORE) == [[]]
 
@@ -248,8 +248,8 @@ def test_rules_and_alternatives_hold_though_preferences_are_ignored() -> None:
 # --- second chance, contradictions -----------------------------------------------------------
 
 
-def test_a_dropped_term_gets_a_second_chance_without_wishes() -> None:
-    """The wish costs the first term, and the second one is out of reach."""
+def test_a_dropped_term_is_tried_again_without_preferences() -> None:
+    """The preference makes the first term fail, and no node matches the second term."""
     picky = pod(
         "p", terms=[IN_A, NOWHERE], prefers_near=[(1, affinity(HOSTNAME, {"app": "nobody"}))]
     )
@@ -257,7 +257,7 @@ def test_a_dropped_term_gets_a_second_chance_without_wishes() -> None:
     assert _zones(picky) == [[ZONE_A]]
 
 
-def test_second_chances_are_given_in_the_order_of_the_terms() -> None:
+def test_dropped_terms_are_tried_again_in_their_order() -> None:
     picky = pod(
         "p",
         terms=[NOWHERE, IN_C, IN_A, NOWHERE],
@@ -267,15 +267,15 @@ def test_second_chances_are_given_in_the_order_of_the_terms() -> None:
     assert _zones(picky) == [[ZONE_C]]
 
 
-def test_a_second_chance_comes_after_the_last_wish_not_before() -> None:
-    """Zone-b is what the last term allows; zone-a would have to wait for its second chance."""
+def test_dropped_terms_are_tried_again_only_after_the_last_preference() -> None:
+    """The last term allows zone-b; the dropped term for zone-a is tried only after it."""
     nobody = (1, affinity(HOSTNAME, {"app": "nobody"}))
 
     assert _zones(pod("p", terms=[IN_A, IN_B], prefers_near=[nobody])) == [[ZONE_B]]
 
 
 def test_requirements_that_contradict_each_other_cannot_be_met() -> None:
-    """Nor by a pool that does not know the label, though what is left of them is no value."""
+    """A NodePool without the label does not meet them, although they leave no value."""
     torn = pod("torn", selector={"team": "red"}, terms=[term(is_in("team", "blue"))])
     wishful = pod("wishful", selector={"team": "red"}, prefers=[(1, term(is_in("team", "blue")))])
     pools = [pool("plain", weight=9), pool("red", labels={"team": "red"})]
@@ -286,11 +286,11 @@ def test_requirements_that_contradict_each_other_cannot_be_met() -> None:
     }
 
 
-def test_wishes_decide_where_a_pod_fits_rules_where_its_neighbours_count() -> None:
+def test_preferences_decide_compatibility_and_rules_decide_topology() -> None:
     """
-    The wish for zone-a is no part of the spread: its minimum is still that of all zones.
+    The preference for zone-a is no part of the spread, whose minimum is over all zones.
 
-    If the wish counted, zone-a would be the only zone, as even as can be.
+    If it counted, zone-a would be the only zone, and its skew zero.
     """
     picky = pod("p", labels={"app": "x"}, prefers=[(1, IN_A)], spreads=[spread(ZONE, {"app": "x"})])
 
@@ -300,7 +300,7 @@ def test_wishes_decide_where_a_pod_fits_rules_where_its_neighbours_count() -> No
     ]
 
 
-def test_a_wish_for_a_capacity_type_holds_for_the_claim() -> None:
+def test_a_preferred_capacity_type_is_required_of_the_claim() -> None:
     wishful = pod("p", prefers=[(1, term(is_in(CAPACITY_TYPE, ON_DEMAND)))])
     other = pod("q", prefers=[(1, term(is_in(CAPACITY_TYPE, SPOT)))])
 

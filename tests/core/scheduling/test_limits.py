@@ -82,7 +82,7 @@ def test_capacity_counts_not_what_the_system_leaves_of_it() -> None:
 
 
 def test_a_type_counts_with_the_most_it_may_turn_out_to_have() -> None:
-    """Any of its offerings may be had, the one with the larger capacity too."""
+    """Any of its offerings may be launched, including that with the larger capacity."""
     kind = instance_type(
         "t", cpu="4", offerings=[offering(dollars=1), offering(dollars=2, capacity={"cpu": "6"})]
     )
@@ -107,7 +107,7 @@ def test_existing_nodes_of_the_pool_count_unless_they_are_being_deleted() -> Non
     assert types_launched(cluster) == [["small"]]
 
 
-def test_a_pool_beyond_its_limit_makes_nothing() -> None:
+def test_a_pool_beyond_its_limit_launches_nothing() -> None:
     cluster = snapshot(
         nodes=[node("n", cpu="4", taints=[FULL])],
         pools=[pool(limits={"cpu": "3"})],
@@ -247,7 +247,7 @@ def test_a_cloud_without_a_label_for_reservations_has_them_all_the_same() -> Non
 
 
 def test_a_claim_holds_every_reservation_it_could_land_on() -> None:
-    """So that no other claim counts on one of them; which one the cloud chooses is not known."""
+    """No other claim may use one of them, because the cloud chooses which one is used."""
     first = _type(_reserved(1, "x"), _reserved(1, "y", ZONE_B))
     on_sale = catalog([first, _type(_reserved(1, "z"), name="u")])
     cluster = snapshot(pods=pods("p", 2, cpu="3"), catalog=on_sale)
@@ -257,7 +257,7 @@ def test_a_claim_holds_every_reservation_it_could_land_on() -> None:
 
 
 def test_a_reservation_that_no_longer_suits_is_given_back() -> None:
-    """The second pod settles the first claim in zone-a, and the third may have the other one."""
+    """The second pod narrows the first claim to zone-a; the third gets the other reservation."""
     on_sale = catalog([_type(_reserved(1, "x"), _reserved(1, "y", ZONE_B))])
     cluster = snapshot(
         pods=[pod("p", cpu="3"), pod("narrows", cpu="900m", selector={ZONE: ZONE_A}), pod("late")],
@@ -288,7 +288,7 @@ def test_the_least_that_offerings_report_of_a_reservation_counts() -> None:
     }
 
 
-def test_what_is_not_on_sale_still_tells_how_much_there_is_of_a_reservation() -> None:
+def test_an_unavailable_offering_counts_for_the_capacity_of_its_reservation() -> None:
     elsewhere = replace(_reserved(1, zone=ZONE_B), is_available=False)
     on_sale = catalog([_type(_reserved(9), name="x"), _type(elsewhere, name="y")])
 
@@ -340,7 +340,7 @@ def test_strict_pods_wait_for_a_reservation_that_is_taken_others_go_elsewhere() 
     }
 
 
-def test_waiting_ends_the_search_for_other_pools_and_for_fewer_wishes() -> None:
+def test_waiting_for_a_reservation_ends_the_search_for_pools_and_the_ladder() -> None:
     on_sale = catalog([_type(_reserved(1)), instance_type("other")])
     wishful = [
         pod(f"p-{i}", cpu="3", prefers=[(1, term(is_in(CAPACITY_TYPE, RESERVED)))]) for i in (0, 1)
@@ -414,7 +414,7 @@ def test_only_full_reservations_make_strict_pods_wait_and_others_look_elsewhere(
     assert hosts(cluster) == {"p": host}
 
 
-def test_only_full_reservations_and_no_other_pool_are_a_no() -> None:
+def test_only_full_reservations_and_no_other_pool_refuse_the_pod() -> None:
     cluster = snapshot(pods=[pod("p")], catalog=catalog([_type(_reserved(0))]), settings=FALLBACK)
 
     assert only_refusal(cluster).reason is Reason.NO_HOST
@@ -433,8 +433,8 @@ def test_without_the_gate_nothing_is_reserved() -> None:
     assert [launch.reservations for launch in launches(cluster)] == [(), ()]
 
 
-def test_without_the_gate_full_reservations_alone_are_a_no() -> None:
-    """There is nothing to launch, and minValues have nothing to do with it."""
+def test_without_the_gate_full_reservations_alone_refuse_the_pod() -> None:
+    """No offering can be launched, and minValues do not matter."""
     cluster = snapshot(
         pods=[pod("p")],
         catalog=catalog([_type(_reserved(0))]),
@@ -445,7 +445,7 @@ def test_without_the_gate_full_reservations_alone_are_a_no() -> None:
 
 
 def test_held_reservations_free_a_launch_from_min_values() -> None:
-    """Variety is for finding a machine; these are kept ready."""
+    """minValues are for finding a machine; those of a reservation are certain."""
     picky = pool(requirements=[min_values(exists(FAMILY), 2)])
     on_sale = catalog([_type(_reserved(1), name="a.x"), instance_type("b.x", spot_dollars=0.5)])
 

@@ -77,11 +77,11 @@ def test_several_keys_must_each_have_their_variety() -> None:
 def test_only_values_that_the_requirement_allows_count() -> None:
     """Golden: a zone narrowed to one value leaves one, though the type is sold in three."""
     picky = pool(requirements=[min_values(exists(ZONE), 3)])
-    closet = storage(volume_claim("c", bound_to="v"), volume("v", term(is_in(ZONE, ZONE_A))))
+    stored = storage(volume_claim("c", bound_to="v"), volume("v", term(is_in(ZONE, ZONE_A))))
     narrowed = pod("p", claims=["c"])
 
     assert hosts(snapshot(pods=[pod("p")], pools=[picky])) == {"p": "default-0"}
-    assert hosts(snapshot(pods=[narrowed], pools=[picky], storage=closet)) == {"p": "NO_HOST"}
+    assert hosts(snapshot(pods=[narrowed], pools=[picky], storage=stored)) == {"p": "NO_HOST"}
 
 
 def test_a_pools_own_values_limit_what_counts() -> None:
@@ -103,7 +103,7 @@ def test_min_values_travel_with_the_launch() -> None:
 # --- BestEffort ------------------------------------------------------------------------------
 
 
-def test_best_effort_lowers_a_pools_own_demand_to_what_there_is() -> None:
+def test_best_effort_lowers_min_values_of_a_pool_to_the_values_there_are() -> None:
     cluster = snapshot(pods=[pod("p")], pools=[_families(4)], settings=BEST_EFFORT)
 
     launch = only_launch(cluster)
@@ -112,8 +112,8 @@ def test_best_effort_lowers_a_pools_own_demand_to_what_there_is() -> None:
     assert launch.is_min_values_relaxed
 
 
-def test_best_effort_lowers_the_demand_of_new_claims_only() -> None:
-    """The second pod would fit the first one's claim, but for the variety it would cost."""
+def test_best_effort_lowers_min_values_of_new_claims_only() -> None:
+    """The claim of the first pod has room for the second, but would no longer reach minValues."""
     batch = [pod("any", cpu="200m"), pod("m", selector={FAMILY: "m"})]
     verdict = decide_checked(snapshot(pods=batch, pools=[_families(2)], settings=BEST_EFFORT))
 
@@ -136,7 +136,7 @@ def test_best_effort_counts_only_values_that_are_allowed() -> None:
 
 
 def test_a_launch_whose_cheapest_types_lack_the_variety_is_dropped() -> None:
-    """The other family is dearer than the 600 cheapest types, and so would be cut off."""
+    """The other family costs more than the 600 cheapest types, and is cut off."""
     many = [instance_type(f"c.{i:03}", dollars=1) for i in range(LAUNCH_OPTIONS_MAX)]
     on_sale = catalog([*many, instance_type("m.x", dollars=2)])
     batch = [pod("p"), pod("q")]

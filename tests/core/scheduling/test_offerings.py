@@ -318,7 +318,7 @@ def test_daemons_take_their_room_once_not_with_every_pod() -> None:
     assert pods_launched(cluster) == [["p-0", "p-1", "p-2"]]
 
 
-def test_daemons_that_leave_nothing_rule_a_type_out() -> None:
+def test_daemons_that_leave_nothing_exclude_a_type() -> None:
     cluster = snapshot(
         pods=[pod("p", cpu="0")],
         daemons=[daemon("agent", cpu="3")],

@@ -1,4 +1,4 @@
-"""Section 3: who is placed when, and what is tried first."""
+"""Section 3: the order of pods, and the order in which nodes are tried."""
 
 from datetime import timedelta
 
@@ -60,7 +60,7 @@ def test_pods_that_exist_come_before_those_that_do_not() -> None:
     assert pods_launched(cluster) == [["small"], ["virtual"]]
 
 
-def test_room_for_virtual_pods_does_not_use_up_a_limit() -> None:
+def test_virtual_pods_do_not_use_up_a_limit_before_pods_that_exist() -> None:
     virtual = replace(pod("virtual", cpu="4"), is_virtual=True)
     cluster = snapshot(
         catalog=FOUR_CPUS, pods=[virtual, pod("web", cpu="1")], pools=[pool(limits={"cpu": "4"})]
@@ -94,7 +94,7 @@ def test_a_pod_is_tried_again_when_a_later_one_opened_the_way() -> None:
 
 
 def test_pods_are_tried_again_as_long_as_a_round_places_one() -> None:
-    """Each waits for the next smaller one, so that every round places exactly one."""
+    """Each pod waits for the next smaller pod, so that every round places exactly one."""
     chain = [
         pod(
             f"p{i}",
@@ -111,7 +111,7 @@ def test_pods_are_tried_again_as_long_as_a_round_places_one() -> None:
 
 
 def test_each_try_starts_again_with_all_preferences() -> None:
-    """In the first round nothing helps; in the second the wish can be granted."""
+    """In the first round no step succeeds; in the second the preference can be met."""
     picky = pod(
         "picky",
         cpu="2",
@@ -156,7 +156,7 @@ def test_initialized_nodes_come_before_those_that_boot_whatever_their_names() ->
     assert hosts(cluster) == {"p-0": "z", "p-1": "a", "p-2": "b"}
 
 
-def test_a_wish_is_worth_a_new_node() -> None:
+def test_a_new_node_is_launched_before_a_preference_is_dropped() -> None:
     """Nodes, claims and new claims are all tried before a preference is dropped."""
     wishful = pod("p", prefers=[(1, term(is_in(ZONE, ZONE_B)))])
     cluster = snapshot(nodes=[node("n", zone=ZONE_A)], pods=[wishful])

@@ -75,7 +75,7 @@ def test_a_price_replaces_what_there_was() -> None:
     assert adjusted_price(7, overlay("o", price="0.5", price_adjustment="+1")) == 500_000
 
 
-def test_what_is_no_price_changes_nothing() -> None:
+def test_a_price_that_is_no_number_changes_nothing() -> None:
     assert adjusted_price(7, overlay("o", price="cheap")) == 7
     assert adjusted_price(7, overlay("o", price_adjustment="+cheap%")) == 7
 
@@ -242,7 +242,7 @@ def test_the_lighter_overlay_fills_what_the_heavier_left() -> None:
 
 
 def test_an_adjustment_starts_from_the_price_of_the_catalog() -> None:
-    """A second overlay does not add to the first; it is not heard at all."""
+    """A second overlay does not add to the first; it is not applied to the price."""
     heavy = overlay("a", price_adjustment="+1", weight=2)
     light = overlay("z", price_adjustment="+1", weight=1)
 
@@ -250,7 +250,7 @@ def test_an_adjustment_starts_from_the_price_of_the_catalog() -> None:
 
 
 def test_of_equals_that_touch_the_same_the_later_is_not_applied_at_all() -> None:
-    """`a` comes after `b`; it loses even the type that `b` does not touch."""
+    """`a` comes after `b`, and is not applied even to the type that `b` does not change."""
     first = overlay("b", is_in(INSTANCE_TYPE, "x.x"), price="3", weight=1)
     later = overlay("a", price="4", capacity={DONGLE: "1"}, weight=1)
 
@@ -289,13 +289,11 @@ def test_equals_conflict_even_if_they_say_the_same() -> None:
         ([], set()),
     ],
 )
-def test_those_that_contradict_others_are_named(
-    overlays: list[NodeOverlay], expected: set[str]
-) -> None:
+def test_overlays_that_conflict_are_named(overlays: list[NodeOverlay], expected: set[str]) -> None:
     assert find_conflicts(TWO, [pool()], overlays) == expected
 
 
-def test_who_contradicts_in_one_pool_is_named_though_another_pool_is_fine() -> None:
+def test_an_overlay_that_conflicts_in_one_of_two_pools_is_named() -> None:
     red = overlay("a", is_in(NODE_POOL, "red", "blue"), price="1")
     blue = overlay("b", is_in(NODE_POOL, "blue"), price="2")
 
@@ -303,7 +301,7 @@ def test_who_contradicts_in_one_pool_is_named_though_another_pool_is_fine() -> N
 
 
 def test_equals_that_touch_different_things_both_apply() -> None:
-    """One is about the price, the other one about capacity."""
+    """One overlay changes the price, the other the capacity."""
     cluster = snapshot(
         pods=[pod("p", more={DONGLE: "1"})],
         catalog=TWO,
@@ -327,7 +325,7 @@ def test_a_heavier_overlays_capacity_wins_resource_by_resource() -> None:
 
 
 def test_overrides_of_an_offering_outlive_a_new_price() -> None:
-    """Karpenter loses them."""
+    """Karpenter loses the overrides."""
     kind = instance_type("t", offerings=[offering(capacity={DONGLE: "1"})])
     cluster = snapshot(
         pods=[pod("p", more={DONGLE: "1"})],

@@ -1,4 +1,4 @@
-"""Section 1: which pods a decision is about, and why not the others."""
+"""Section 1: which pods a decision places, and why the others are refused."""
 
 from datetime import timedelta
 
@@ -142,7 +142,7 @@ def test_what_can_never_be_placed_is_refused_at_once(
         pod("p", prefers=[(1, term(below("tier", -1)))]),
     ],
 )
-def test_a_preference_or_a_term_with_an_alternative_refuses_no_pod(accepted: Pod) -> None:
+def test_a_preference_or_one_of_several_terms_refuses_no_pod(accepted: Pod) -> None:
     assert hosts(snapshot(pods=[accepted])) == {"p": "default-0"}
 
 
@@ -171,7 +171,7 @@ def test_a_pod_that_no_drain_evicts_gets_no_other_place_yet(
 
 
 def test_a_pod_opts_out_by_a_preference_though_preferences_are_ignored() -> None:
-    """Parity: Karpenter looks at it before it asks for the policy."""
+    """Parity: Karpenter checks for it before it reads the preference policy."""
     cluster = snapshot(
         pods=[pod("p", prefers=[(1, term(absent(NODE_POOL)))])],
         settings=Settings(preference_policy=PreferencePolicy.IGNORE),
@@ -180,7 +180,7 @@ def test_a_pod_opts_out_by_a_preference_though_preferences_are_ignored() -> None
     assert hosts(cluster) == {"p": "OPTED_OUT"}
 
 
-def test_less_than_nothing_is_no_malformed_bound() -> None:
+def test_a_bound_below_zero_by_lt_is_not_malformed() -> None:
     """`Lt 0` leaves no label value, but it is a bound that Kubernetes accepts."""
     assert hosts(snapshot(pods=[pod("p", selector=[below("tier", 0)])])) == {"p": "NO_HOST"}
 

@@ -39,7 +39,7 @@ WORKLOADS = ["diverse-50", "real-300", "mixed-20", "adv-prefs-60", "adv-distinct
 SEEDS = ["1006", "1057", "1184", "1187", "10094", "10223"]
 """Clusters for which another order gives another plan."""
 
-# Those that need CPU fill nodes among themselves, unless the others come first.
+# In Karpenter's order pods with much CPU fill nodes of their own; in other orders they share.
 LOPSIDED = snapshot(
     catalog=catalog([instance_type("four", cpu="4", memory="16Gi")]),
     pods=[
@@ -108,7 +108,7 @@ def test_an_order_that_was_tried_is_not_tried_again() -> None:
 
 
 @pytest.mark.parametrize(("cpu", "memory"), [("0", "1Gi"), ("1", "0"), ("0", "0")])
-def test_pods_that_ask_for_nothing_have_an_order_too(cpu: str, memory: str) -> None:
+def test_pods_without_requests_have_an_order_too(cpu: str, memory: str) -> None:
     assert _orders(pod("a", cpu=cpu, memory=memory), pod("b", cpu=cpu, memory=memory)) == []
 
 
@@ -151,7 +151,7 @@ def test_pods_that_must_be_near_others_keep_their_turn() -> None:
     [_draft(1), _draft(), _draft(1, 1, is_complete=False)],
     ids=["one node", "no node", "out of time"],
 )
-def test_another_look_is_not_always_worth_while(draft: Draft) -> None:
+def test_another_order_is_not_always_worth_while(draft: Draft) -> None:
     assert is_worth_another_look(_draft(1, 1))
     assert not is_worth_another_look(draft)
 
@@ -237,7 +237,7 @@ def test_karpenters_plan_is_the_usual_one() -> None:
     assert decide(LOPSIDED) == decide(_packed(LOPSIDED, Packing.KARPENTER))
 
 
-def test_without_time_for_another_look_the_first_plan_stands() -> None:
+def test_without_time_for_another_order_the_first_plan_stands() -> None:
     usual = decide(LOPSIDED)
 
     hurried = decide(_packed(LOPSIDED, Packing.CHEAPEST), keep_going=for_looks(1))

@@ -56,11 +56,11 @@ FALLBACK = Settings(reserved_mode=ReservedMode.FALLBACK)
 def _bound(*zones: str) -> Snapshot:
     """Make a cluster with a pod whose volumes are in these zones."""
     names = [f"v-{zone}" for zone in zones]
-    closet = storage(
+    stored = storage(
         *(volume_claim(name, bound_to=name) for name in names),
         *(volume(f"v-{zone}", term(is_in(ZONE, zone))) for zone in zones),
     )
-    return snapshot(pods=[pod("p", claims=names)], storage=closet)
+    return snapshot(pods=[pod("p", claims=names)], storage=stored)
 
 
 # --- every constraint once -------------------------------------------------------------------
@@ -217,7 +217,7 @@ def test_a_spread_that_leaves_only_zones_without_the_volume_is_to_blame() -> Non
 
 
 def test_of_several_rules_for_a_key_the_tightest_is_to_blame() -> None:
-    """The pod could begin in any zone by its affinity; it is the other rule that closes them."""
+    """The affinity allows the pod to start in any zone; the other rule excludes the zones."""
     torn = pod(
         "p",
         labels=WEB,
@@ -231,7 +231,7 @@ def test_of_several_rules_for_a_key_the_tightest_is_to_blame() -> None:
     assert refused.decisive.constraint is Constraint.ANTI_AFFINITY
 
 
-def test_a_pod_that_contradicts_itself_is_refused_for_that() -> None:
+def test_a_refusal_names_requirements_that_contradict_each_other() -> None:
     torn = pod("p", selector={"team": "a"}, terms=[term(is_in("team", "b"))])
 
     assert only_pool_refusal(snapshot(pods=[torn])).decisive.constraint is Constraint.REQUIREMENT
@@ -248,8 +248,8 @@ def test_an_offering_that_does_not_exist_is_missing_not_reserved() -> None:
 
 
 def test_a_label_that_is_missing_is_no_fault_of_the_volume() -> None:
-    closet = storage(volume_claim("c", bound_to="v"), volume("v", term(is_in(ZONE, ZONE_C))))
-    cluster = snapshot(pods=[pod("p", selector={"foo": "a"}, claims=["c"])], storage=closet)
+    stored = storage(volume_claim("c", bound_to="v"), volume("v", term(is_in(ZONE, ZONE_C))))
+    cluster = snapshot(pods=[pod("p", selector={"foo": "a"}, claims=["c"])], storage=stored)
 
     refused = only_pool_refusal(cluster)
 

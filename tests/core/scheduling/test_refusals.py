@@ -139,7 +139,7 @@ def test_daemons_are_named_where_the_pod_would_fit_without_them() -> None:
 
 
 def test_the_nearest_miss_may_lack_several_things_if_all_do() -> None:
-    """One type lacks two things, the other one three."""
+    """One type fails two constraints, the other three."""
     types = [
         instance_type("c.near", cpu="2", memory="4Gi"),
         instance_type("m.far", cpu="4", memory="8Gi"),
@@ -210,7 +210,7 @@ def test_pods_that_differ_only_in_what_does_not_matter_are_explained_alike() -> 
 
 
 def test_the_last_step_of_the_ladder_is_explained() -> None:
-    """What was only wished for is no reason to stay pending."""
+    """Dropped preferences are no reason to stay pending."""
     wishful = pod("p", cpu="17", prefers=[(1, term(is_in(FAMILY, "x")))])
 
     refused = only_pool_refusal(snapshot(pods=[wishful]))
@@ -282,7 +282,7 @@ NODE_CAUSES = {
 
 
 @pytest.mark.parametrize("cause", NODE_CAUSES)
-def test_a_node_that_the_neighbours_close_says_which_rule_it_is(cause: str) -> None:
+def test_a_refusal_names_the_topology_rule_that_excludes_a_node(cause: str) -> None:
     constraint, batch = NODE_CAUSES[cause]
     cluster = snapshot(
         nodes=[node("n", volume_limits={DRIVER: 0})],

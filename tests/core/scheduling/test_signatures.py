@@ -48,7 +48,7 @@ def test_joining_twice_changes_nothing(have: Requirements, wanted: Requirements)
 def test_what_can_be_joined_is_never_missed(
     known: list[Requirements], wanted: Requirements
 ) -> None:
-    """A signature too many costs time; one too few would cost a pod its place."""
+    """A signature too many costs time; one too few makes a pod stay pending."""
     signatures = _signatures()
     numbers = [signatures.intern(each) for each in known]
     required = signatures.pod_requirements(wanted)
@@ -109,7 +109,7 @@ def test_narrowing_leaves_the_chosen_domains(have: Requirements, chosen: set[str
     assert signatures.requirements[narrowed] == merge(have, {ZONE: is_in(ZONE, *chosen)})
 
 
-def test_a_claim_has_no_name_that_could_be_asked_for() -> None:
+def test_a_claim_has_no_hostname_that_a_pod_could_require() -> None:
     signatures = _signatures()
     empty = signatures.intern({})
 

@@ -71,7 +71,7 @@ def test_a_zone_may_be_ahead_by_the_skew(max_skew: int, placed: int) -> None:
 
 
 def test_a_pod_that_the_spread_does_not_select_adds_nothing_to_the_skew() -> None:
-    """It may join the fullest zone that is within the skew, and goes to the emptiest."""
+    """Every zone within the skew is allowed, and the pod goes to the emptiest."""
     guest = pod("guest", spreads=[spread(ZONE, WEB)], selector={ZONE: ZONE_A})
     host = pod("web", labels=WEB, spreads=[spread(ZONE, WEB)], selector={ZONE: ZONE_A})
     wide = spread(ZONE, WEB, honors_affinity=False)
@@ -125,7 +125,7 @@ def test_a_zone_the_pool_excludes_is_no_domain() -> None:
 
 
 def test_a_zone_of_a_type_the_pool_excludes_is_a_domain() -> None:
-    """So says Karpenter: the pool's types count, those its requirements exclude too."""
+    """As in Karpenter: types that the requirements of the pool exclude count as well."""
     types = [instance_type("x", zones=[ZONE_A]), instance_type("y", zones=[ZONE_B])]
     only_x = pool(requirements=[is_in(INSTANCE_TYPE, "x")])
     batch = pods("web", 2, labels=WEB, spreads=[spread(ZONE, WEB)])
@@ -217,14 +217,14 @@ def test_a_key_that_types_leave_open_has_the_values_of_pools_and_nodes_alone() -
     assert values_launched(cluster, "rack") == [["1"], ["2"], ["1"]]
 
 
-def test_a_key_that_no_node_defines_offers_no_domain() -> None:
+def test_a_key_without_definition_has_no_domain() -> None:
     batch = pods("web", 1, labels=WEB, spreads=[spread("rack", WEB)])
 
     assert hosts(snapshot(pods=batch, nodes=[node("n")])) == {"web-0": "NO_HOST"}
 
 
 def test_a_pool_that_leaves_a_custom_key_open_offers_none_of_its_domains() -> None:
-    """It does not know the key; a node of it would carry no label to be counted by."""
+    """A node of such a pool has no label to be counted by."""
     pools = [pool("plain", weight=9), pool("racked", requirements=[is_in("rack", "1", "2")])]
     batch = pods("web", 2, labels=WEB, spreads=[spread("rack", WEB)])
 
@@ -235,7 +235,7 @@ def test_a_pool_that_leaves_a_custom_key_open_offers_none_of_its_domains() -> No
 
 
 def test_spreads_of_one_key_must_agree() -> None:
-    """One would like zone-a least, the other one zone-b; zone-c is what both allow."""
+    """One spread excludes zone-a, the other zone-b; both allow zone-c."""
     both = pod(
         "p",
         labels={"x": "1", "y": "1"},
@@ -250,7 +250,7 @@ def test_spreads_of_one_key_must_agree() -> None:
 
 
 def test_the_lowest_sum_of_counts_decides_between_zones() -> None:
-    """Both groups allow every zone by their skew; zone-b has one pod of them, the others two."""
+    """Both groups allow every zone; zone-b has one of their pods, the other zones two."""
     rules = [spread(ZONE, {"x": "1"}, max_skew=5), spread(ZONE, {"y": "1"}, max_skew=5)]
     cluster = snapshot(
         nodes=BUSY,

@@ -36,7 +36,7 @@ BY_ZONE = spread(ZONE, WEB)
 
 
 def test_counted_are_active_bound_pods_of_the_namespace() -> None:
-    """Were any other pod counted, zone-a would be fuller than zone-b."""
+    """If any other pod were counted, zone-a would be fuller than zone-b."""
     web = pod("p", labels=WEB, spreads=[BY_ZONE])
     cluster = snapshot(
         nodes=[node("a", zone=ZONE_A, cpu="0")],
@@ -64,7 +64,7 @@ def test_a_pod_that_moves_is_counted_where_it_goes_not_where_it_was() -> None:
 
 
 def test_a_daemon_on_a_deleting_node_is_counted_to_the_end() -> None:
-    """It is not placed again, and kube-scheduler sees it until it is gone."""
+    """The daemon is not placed again, and kube-scheduler counts it until it is gone."""
     cluster = snapshot(
         nodes=[node("old", zone=ZONE_A, deleting=True)],
         pods=[daemon_pod("d", labels=WEB, on="old"), pod("p", labels=WEB, spreads=[BY_ZONE])],
@@ -83,7 +83,7 @@ def test_a_node_without_the_label_does_not_count() -> None:
 
 
 def test_a_placed_pod_counts_once_its_domain_is_certain() -> None:
-    """The free pod may land anywhere; the one in zone-a cannot."""
+    """The claim of `free` allows any zone; the claim in zone-a does not."""
     free = pod("free", labels=WEB, cpu="4")
     pinned = pod("pinned", labels=WEB, cpu="4", selector={ZONE: ZONE_A})
     web = pod("p", labels=WEB, spreads=[BY_ZONE])
@@ -93,8 +93,8 @@ def test_a_placed_pod_counts_once_its_domain_is_certain() -> None:
     assert values_launched(snapshot(pods=[pinned, web], catalog=one), ZONE) == [[ZONE_A], [ZONE_B]]
 
 
-def test_a_placed_pod_counts_as_soon_as_a_later_one_settles_its_claim() -> None:
-    """Karpenter never counts it, since its zone was open when it was placed."""
+def test_a_placed_pod_counts_as_soon_as_a_later_pod_decides_the_domain_of_its_claim() -> None:
+    """Karpenter never counts the pod, because its zone was open when it was placed."""
     free = pod("free", labels=WEB, cpu="3")
     settles = pod("settles", cpu="900m", selector={ZONE: ZONE_A})
     web = pod("p", labels=WEB, spreads=[BY_ZONE])
@@ -116,13 +116,13 @@ def test_a_pod_counts_for_spreads_it_does_not_have_itself() -> None:
 # --- selectors -------------------------------------------------------------------------------
 
 
-def test_a_spread_without_a_selector_counts_no_pod_and_still_pins() -> None:
+def test_a_spread_without_a_selector_counts_no_pod_and_still_needs_one_domain() -> None:
     batch = pods("web", 2, labels=WEB, spreads=[spread(ZONE, None)])
 
     assert values_launched(snapshot(pods=batch, catalog=TINY), ZONE) == [[ZONE_A], [ZONE_A]]
 
 
-def test_an_empty_selector_counts_everybody_of_the_namespace() -> None:
+def test_an_empty_selector_counts_every_pod_of_the_namespace() -> None:
     batch = [
         pod("a", labels={"x": "1"}, spreads=[spread(HOSTNAME, LabelSelector())]),
         pod("b", spreads=[spread(HOSTNAME, LabelSelector())]),
@@ -197,7 +197,7 @@ def test_any_of_the_required_terms_lets_a_node_count() -> None:
 
 
 def test_a_term_that_was_dropped_still_lets_nodes_count() -> None:
-    """kube-scheduler looks at all terms; blue nodes are out of reach, but one of them counts."""
+    """kube-scheduler reads all terms; the pod cannot go to blue nodes, but one of them counts."""
     terms = [term(is_in("team", "blue")), term(is_in("team", "red"))]
     cluster = snapshot(
         nodes=[node("n", zone=ZONE_A, labels={"team": "blue"}, cpu="0")],
@@ -209,7 +209,7 @@ def test_a_term_that_was_dropped_still_lets_nodes_count() -> None:
 
 
 def test_the_minimum_is_over_all_zones_if_affinity_is_ignored() -> None:
-    """As kube-scheduler has it: zone-c holds the others down though the pod cannot go there."""
+    """As in kube-scheduler, zone-c counts for the minimum, although the pod cannot go there."""
     only = [not_in(ZONE, ZONE_C)]
 
     def placed(*, honors_affinity: bool) -> int:
@@ -249,8 +249,8 @@ def test_pods_on_tainted_nodes_count_unless_taints_are_honoured() -> None:
     assert zones(spread(ZONE, WEB, honors_taints=True)) == [[ZONE_A]]
 
 
-def test_soft_taints_keep_nothing_from_being_counted() -> None:
-    """kube-scheduler asks for hard ones alone; Karpenter minds soft ones, too."""
+def test_pods_on_nodes_with_soft_taints_are_counted() -> None:
+    """kube-scheduler checks hard taints only; Karpenter checks soft ones, too."""
     soft = [taint("please", effect=PREFER_NO_SCHEDULE)]
     rule = spread(ZONE, WEB, honors_taints=True)
     cluster = snapshot(
@@ -271,8 +271,8 @@ def test_a_zone_of_tainted_nodes_alone_counts_unless_taints_are_honoured() -> No
     assert placed(spread(ZONE, WEB, honors_taints=True)) == 4
 
 
-def test_a_claim_counts_for_a_spread_once_it_says_what_that_asks_for() -> None:
-    """The claim of `first` may well become spot, but only `asked` says so."""
+def test_a_claim_counts_for_a_spread_if_it_requires_what_the_node_filter_requires() -> None:
+    """The claim of `first` may become spot, but only `asked` requires it."""
     second = pod("second", labels=WEB, spreads=[BY_ZONE], selector={CAPACITY_TYPE: SPOT})
 
     def zones(asked: dict[str, str]) -> list[list[str]]:
@@ -293,18 +293,18 @@ def test_a_claim_counts_for_a_spread_once_it_says_what_that_asks_for() -> None:
     ],
     ids=str,
 )
-def test_a_pod_joins_a_claim_that_says_nothing_of_the_label_it_asks_for(
+def test_a_pod_joins_a_claim_without_a_requirement_on_a_label_that_the_pod_requires(
     asked: Requirement, launches: list[list[str]]
 ) -> None:
-    """Its spread does not count the pod that is there; it does if nothing need be said."""
+    """The spread does not count the pod on the claim, unless the required label may be absent."""
     first = pod("first", labels=WEB, cpu="2")
     second = pod("second", labels=WEB, terms=[term(asked)], spreads=[spread(HOSTNAME, WEB)])
 
     assert pods_launched(snapshot(pods=[first, second])) == launches
 
 
-def test_a_wish_to_be_spread_does_not_open_a_node_beside_one_that_says_less() -> None:
-    """`first` settles in a zone to be near its like, but says nothing of its architecture."""
+def test_a_soft_spread_launches_no_second_node_beside_a_claim_that_it_does_not_count() -> None:
+    """The claim of `first` is in one zone because of its affinity, but requires no architecture."""
     first = pod("first", labels=WEB, cpu="2", prefers_near=[(10, affinity(ZONE, WEB))])
     soft = spread(ZONE, WEB, soft=True)
     second = pod("second", labels=WEB, selector={ARCH: "amd64"}, spreads=[soft])
@@ -313,7 +313,7 @@ def test_a_wish_to_be_spread_does_not_open_a_node_beside_one_that_says_less() ->
 
 
 def test_spreads_that_differ_in_min_domains_are_counted_apart() -> None:
-    """Karpenter lets the first one's minDomains hold for both."""
+    """Karpenter applies the minDomains of the first spread to both."""
     strict, lenient = spread(ZONE, WEB, min_domains=4), spread(ZONE, WEB)
     nodes = [node(zone, zone=zone, cpu="0") for zone in (ZONE_A, ZONE_B, ZONE_C)]
     old = [pod(f"old-{each.name}", labels=WEB, on=each.name) for each in nodes]

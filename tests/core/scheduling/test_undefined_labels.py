@@ -59,7 +59,7 @@ from tests.core.scheduling.answers import (
 def test_custom_labels_must_be_defined_well_known_ones_need_not(
     asked: Requirement, host: str
 ) -> None:
-    """The golden values of the specification, and their kin."""
+    """The golden values of the specification, and similar ones."""
     assert hosts(snapshot(pods=[pod("p", selector=[asked])])) == {"p": host}
 
 
@@ -87,7 +87,7 @@ def test_what_a_pool_defines_by_label_or_requirement_can_be_asked_for(
 
 
 def test_a_custom_label_that_only_types_define_is_not_enough() -> None:
-    """Neither pool nor provider promises it; the catalog's own keys are well known instead."""
+    """Neither the pool nor the provider sets it; keys of the catalog are well known instead."""
     kind = instance_type("t", requirements=[is_in("disk", "fast")])
     cluster = snapshot(pods=[pod("p", selector={"disk": "fast"})], catalog=catalog([kind]))
 
@@ -107,7 +107,7 @@ def test_types_without_a_well_known_label_may_still_be_asked_for_it() -> None:
     assert types_for("a100") == [["plain"]]
 
 
-def test_what_a_pod_asks_of_an_open_label_becomes_the_claims() -> None:
+def test_what_a_pod_requires_of_an_open_label_becomes_a_requirement_of_the_claim() -> None:
     batch = [
         pod("p", cpu="1", selector=[not_in(ARCH, "arm64")]),
         pod("q", selector={ARCH: "amd64"}),
@@ -118,8 +118,8 @@ def test_what_a_pod_asks_of_an_open_label_becomes_the_claims() -> None:
     assert launch.requirements[ARCH] == is_in(ARCH, "amd64")
 
 
-def test_pods_that_shun_a_value_define_the_label_for_the_claim() -> None:
-    """From then on the claim can be asked for another value, and no longer for none."""
+def test_pods_that_exclude_a_value_define_the_label_for_the_claim() -> None:
+    """From then on a pod may require another value of the claim, but no longer its absence."""
     shuns = pod("shuns", cpu="2", selector=[not_in("team", "red")])
     blue = pod("blue", cpu="1", selector={"team": "blue"})
     red = pod("red", cpu="1", selector={"team": "red"})
@@ -136,7 +136,7 @@ def test_a_pod_that_came_too_early_gets_the_label_in_the_next_round() -> None:
     assert pods_launched(snapshot(pods=[blue, shuns])) == [["shuns", "blue"]]
 
 
-def test_pods_that_want_a_label_absent_do_not_define_it() -> None:
+def test_pods_that_require_a_label_to_be_absent_do_not_define_it() -> None:
     absent_too = pod("absent", cpu="2", selector=[absent("team")])
     blue = pod("blue", selector={"team": "blue"})
 
@@ -153,8 +153,8 @@ def test_two_kinds_of_negation_go_together() -> None:
     assert pods_launched(snapshot(pods=batch)) == [["a", "b", "c"]]
 
 
-def test_a_label_that_pods_shun_to_the_end_is_not_written_on_the_node() -> None:
-    """Karpenter writes a random value; the launch leaves it at what a node without it meets."""
+def test_a_label_that_all_pods_only_exclude_is_not_written_on_the_node() -> None:
+    """Karpenter writes a random value; Karpy launches a node without the label."""
     launch = only_launch(snapshot(pods=[pod("p", selector=[not_in("team", "red")])]))
 
     assert launch.requirements["team"] == not_in("team", "red")
@@ -180,7 +180,7 @@ def test_the_first_pool_that_defines_the_label_makes_the_node() -> None:
     }
 
 
-def test_a_wish_for_an_undefined_label_is_dropped() -> None:
+def test_a_preference_for_an_undefined_label_is_dropped() -> None:
     wishful = pod("p", prefers=[(1, term(is_in("foo", "a")))])
 
     assert hosts(snapshot(pods=[wishful])) == {"p": "default-0"}

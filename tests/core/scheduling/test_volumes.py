@@ -65,29 +65,29 @@ IN_A, IN_B, IN_C = (term(is_in(ZONE, zone)) for zone in (ZONE_A, ZONE_B, ZONE_C)
 def test_each_reason_that_a_volume_gives_has_its_name(
     claim: PersistentVolumeClaim, reason: Reason, detail: str
 ) -> None:
-    closet = storage(
+    stored = storage(
         claim,
         PersistentVolume("dying", is_deleting=True),
         volume("fine"),
         storage_class("eager", binding_mode=IMMEDIATE),
     )
 
-    assert only_refusal(snapshot(pods=[pod("p", claims=["c"])], storage=closet)) == Refusal(
+    assert only_refusal(snapshot(pods=[pod("p", claims=["c"])], storage=stored)) == Refusal(
         reason, ("default/p",), detail
     )
 
 
 def test_the_first_volume_with_a_problem_gives_the_reason() -> None:
-    closet = storage(volume_claim("fine"), volume_claim("lost", phase="Lost"))
+    stored = storage(volume_claim("fine"), volume_claim("lost", phase="Lost"))
     torn = pod("p", claims=["fine", "lost", "missing"])
 
-    assert hosts(snapshot(pods=[torn], storage=closet)) == {"p": "VOLUME_CLAIM_LOST"}
+    assert hosts(snapshot(pods=[torn], storage=stored)) == {"p": "VOLUME_CLAIM_LOST"}
 
 
 def test_a_bound_volume_needs_no_storage_class() -> None:
-    closet = storage(volume_claim("c", bound_to="v", storage_class="gone"), volume("v"))
+    stored = storage(volume_claim("c", bound_to="v", storage_class="gone"), volume("v"))
 
-    assert hosts(snapshot(pods=[pod("p", claims=["c"])], storage=closet)) == {"p": "default-0"}
+    assert hosts(snapshot(pods=[pod("p", claims=["c"])], storage=stored)) == {"p": "default-0"}
 
 
 def test_an_ephemeral_volume_is_claimed_under_the_name_of_its_pod() -> None:
@@ -103,7 +103,7 @@ def test_an_ephemeral_volume_is_claimed_under_the_name_of_its_pod() -> None:
 
 
 def _bound(*terms: NodeTerm, is_local: bool = False) -> Storage:
-    """Make a closet with one claim, `c`, bound to a volume that can be used in some places."""
+    """Make storage with one claim, `c`, bound to a volume that can be used in some places."""
     return storage(volume_claim("c", bound_to="v"), volume("v", *terms, is_local=is_local))
 
 
@@ -119,9 +119,9 @@ def test_a_pod_goes_where_its_volume_is() -> None:
 
 
 def test_a_pod_goes_where_its_storage_class_makes_volumes() -> None:
-    closet = storage(volume_claim("c", storage_class="local"), storage_class("local", IN_C))
+    stored = storage(volume_claim("c", storage_class="local"), storage_class("local", IN_C))
 
-    assert values_launched(snapshot(pods=[pod("p", claims=["c"])], storage=closet), ZONE) == [
+    assert values_launched(snapshot(pods=[pod("p", claims=["c"])], storage=stored), ZONE) == [
         [ZONE_C]
     ]
 
@@ -142,8 +142,8 @@ def test_a_volume_without_terms_is_everywhere() -> None:
 
 
 def test_volumes_in_different_zones_leave_no_place() -> None:
-    """Karpenter goes on with what is left, which a node without the label may pass."""
-    closet = storage(
+    """Karpenter goes on with the empty requirement, which a node without the label may meet."""
+    stored = storage(
         volume_claim("x", bound_to="x"),
         volume_claim("y", bound_to="y"),
         volume("x", IN_A),
@@ -152,19 +152,19 @@ def test_volumes_in_different_zones_leave_no_place() -> None:
     unlabelled = node("n", labels={ZONE: ""})
 
     assert hosts(
-        snapshot(nodes=[unlabelled], pods=[pod("p", claims=["x", "y"])], storage=closet)
+        snapshot(nodes=[unlabelled], pods=[pod("p", claims=["x", "y"])], storage=stored)
     ) == {"p": "NO_HOST"}
 
 
 def test_combinations_of_volumes_that_agree_are_tried_the_first_volume_slowest() -> None:
-    closet = storage(
+    stored = storage(
         volume_claim("x", bound_to="x"),
         volume_claim("y", bound_to="y"),
         volume("x", IN_C, IN_B, IN_A),
         volume("y", IN_A, IN_B),
     )
 
-    assert values_launched(snapshot(pods=[pod("p", claims=["x", "y"])], storage=closet), ZONE) == [
+    assert values_launched(snapshot(pods=[pod("p", claims=["x", "y"])], storage=stored), ZONE) == [
         [ZONE_B]
     ]
 
@@ -188,8 +188,8 @@ def test_a_volume_that_is_on_one_host_is_used_there() -> None:
     assert hosts(cluster) == {"p": "b"}
 
 
-def test_volumes_say_where_a_pod_goes_not_where_its_like_are_counted() -> None:
-    """The volume is no part of the spread: zone-b and zone-c still hold the minimum down."""
+def test_volumes_decide_where_a_pod_goes_but_not_which_domains_its_spread_counts() -> None:
+    """The volume does not limit the spread: zone-b and zone-c still count for the minimum."""
     web = {"app": "web"}
     rule = spread(ZONE, web)
     cluster = snapshot(
@@ -226,7 +226,7 @@ def test_what_a_volume_asks_of_a_node_must_be_defined_there(where: NodeTerm, hos
     assert hosts(snapshot(pods=[pod("p", claims=["c"])], storage=_bound(where))) == {"p": host}
 
 
-def test_a_label_that_the_pod_only_shuns_is_not_defined_for_its_volume() -> None:
+def test_a_label_that_the_pod_only_excludes_is_not_defined_for_its_volume() -> None:
     """Karpenter would label a new node as if the volume were there."""
     shuns = pod("p", claims=["c"], selector=[not_in("rack", "2")])
 

@@ -1,4 +1,4 @@
-"""What if some nodes were gone: the answer is that of a full decision without them."""
+"""What-if answers: where pods go without some nodes, as a full decision would place them."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ SEEDS = range(120)
 
 
 def _full(cluster: Snapshot, gone: frozenset[str], mode: ReservedMode) -> Relocation:
-    """Decide on all pods again, the nodes deleting."""
+    """Decide on all pods again, with the nodes deleting."""
     nodes = tuple(
         replace(each, is_deleting=True) if each.name in gone else each for each in cluster.nodes
     )
@@ -65,7 +65,7 @@ def _full(cluster: Snapshot, gone: frozenset[str], mode: ReservedMode) -> Reloca
 
 
 def _without_waiting(cluster: Snapshot) -> Snapshot:
-    """Leave out pods that wait for a node: a question places them first, a decision by size."""
+    """Leave out waiting pods: a what-if question places them first, a decision by size."""
     deleting = {each.name for each in cluster.nodes if each.is_deleting}
     stay = [
         pod
@@ -76,7 +76,7 @@ def _without_waiting(cluster: Snapshot) -> Snapshot:
 
 
 def _sets_of_nodes(cluster: Snapshot) -> Iterator[frozenset[str]]:
-    """Each node with pods alone, and then two of them together."""
+    """Yield each node with pods alone, then two of them together."""
     names = sorted(node.name for node in cluster.nodes)
     yield from (frozenset({name}) for name in names)
     yield from (frozenset(names[at : at + 2]) for at in range(0, len(names) - 1, 2))
@@ -84,7 +84,9 @@ def _sets_of_nodes(cluster: Snapshot) -> Iterator[frozenset[str]]:
 
 @pytest.mark.parametrize("mode", ReservedMode)
 @pytest.mark.parametrize("start", range(0, len(SEEDS), 20))
-def test_a_question_is_a_full_decision_without_the_nodes(start: int, mode: ReservedMode) -> None:
+def test_a_what_if_answer_is_that_of_a_full_decision_without_the_nodes(
+    start: int, mode: ReservedMode
+) -> None:
     clusters = {seed: _without_waiting(random_snapshot(seed)) for seed in SEEDS[start : start + 20]}
     asked = {seed: WhatIf(Problem.of(each)) for seed, each in clusters.items()}
 

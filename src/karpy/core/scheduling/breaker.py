@@ -43,10 +43,10 @@ def withheld(snapshot: Snapshot) -> Mapping[str, VainLaunches]:
 
 def explain_pause(vain: VainLaunches) -> str:
     """Say how often nodes were launched in vain, why, and when the next launch is allowed."""
-    times = "once" if vain.count == 1 else f"{vain.count} times"
+    launches = "1 launch" if vain.count == 1 else f"{vain.count} launches"
     said = f": {vain.message}" if vain.message else ""
     return (
-        f"launched for {times}, not again before {vain.retry_at:%H:%M:%S} UTC; {_how(vain)}{said}"
+        f"{launches} in vain, the next not before {vain.retry_at:%H:%M:%S} UTC; {_how(vain)}{said}"
     )
 
 

@@ -191,7 +191,9 @@ class Planner:
         """Give each class its steps; return the pods of the batch in order, with their classes."""
         selecting, plain = self._topology.selecting, self._plain
         has_groups = bool(self._topology.groups)
-        required = set[int]().union(*(ladder.required for ladder in self._ladders.values()))
+        required = set[int]().union(
+            *(ladder.required_affinity for ladder in self._ladders.values())
+        )
         for each in self._classes.values():
             pod = each.pod
             selected = selecting(pod.namespace, pod.labels) if has_groups else ()
@@ -219,7 +221,7 @@ class Planner:
         required: set[int] = set()
         for ladder in ladders:
             owned |= ladder.owned
-            required |= ladder.required
+            required |= ladder.required_affinity
         for each in classes:
             selected = self._selected.get(each.index)
             if selected is None:
@@ -233,13 +235,13 @@ class Planner:
             )
             self._set_steps(each, groups, required)
 
-    def keys_apart(self, pod_class: PodClass) -> list[str]:
+    def anti_affinity_keys(self, pod_class: PodClass) -> list[str]:
         """Return the topology keys of the required and preferred anti-affinities of a class."""
         rules = pod_class.pod.rules
         preferred = (each.term for each in rules.preferred_anti_affinity)
         return [term.topology_key for term in (*rules.anti_affinity, *preferred)]
 
-    def counting(self, pod_class: PodClass) -> tuple[AnyGroup, ...]:
+    def groups_counting(self, pod_class: PodClass) -> tuple[AnyGroup, ...]:
         """Return the groups that count a pod of a class while it runs on a node."""
         pod = pod_class.pod
         known = self._counting.get(pod_class.index)
@@ -269,7 +271,7 @@ class Planner:
         ]
         inverse = [topology.affinity(Kind.INVERSE, term, pod) for term in rules.anti_affinity]
         near = [topology.affinity(Kind.AFFINITY, term, pod) for term in rules.affinity]
-        made.required = {id(group) for group in near if isinstance(group, DomainGroup)}
+        made.required_affinity = {id(group) for group in near if isinstance(group, DomainGroup)}
         made.owned = {
             id(group)
             for group in (*made.spreads, *made.affinity, *made.anti_affinity, *inverse, *near)
@@ -330,7 +332,7 @@ class Planner:
 class _LadderGroups:
     """A ladder with the topology groups of its rules, in the order of the ladder."""
 
-    __slots__ = ("affinity", "anti_affinity", "ladder", "owned", "required", "spreads")
+    __slots__ = ("affinity", "anti_affinity", "ladder", "owned", "required_affinity", "spreads")
 
     def __init__(self, ladder: Ladder) -> None:
         self.ladder = ladder
@@ -339,7 +341,7 @@ class _LadderGroups:
         self.anti_affinity: Sequence[AnyGroup] = ()
         self.owned: set[int] = set()
         """All groups of the rules, by identity."""
-        self.required: set[int] = set()
+        self.required_affinity: set[int] = set()
         """Groups of required pod affinities on other keys than the hostname, by identity."""
 
 
@@ -382,7 +384,7 @@ class Offer:
             assign_daemons(made, snapshot.daemons, self.signatures)
             self.templates.append(made)
 
-    def is_made_of(self, snapshot: Snapshot) -> bool:
+    def is_reusable_for(self, snapshot: Snapshot) -> bool:
         """Say whether a snapshot has the same catalog, and equal pools, daemons and settings."""
         (catalog, *rest), (other, *others) = self._made_of, _parts_of_offer(snapshot)
         return catalog is other and rest == others
@@ -460,7 +462,7 @@ class Problem:
         is used again if the snapshot has the same catalog, pools, daemons and settings.
         """
         offer = None
-        if previous is not None and previous.offer.is_made_of(snapshot):
+        if previous is not None and previous.offer.is_reusable_for(snapshot):
             offer = previous.offer
             offer.signatures.forget_pod_requirements()
         eligibility = Eligibility(snapshot)
@@ -515,13 +517,13 @@ class Problem:
         ]
         return movers, refused
 
-    def keeps_labels(self, movers: Collection[PodClass]) -> bool:
+    def keeps_watched_keys(self, movers: Collection[PodClass]) -> bool:
         """
         Say whether the watched keys of the problem are also those of some movers alone.
 
         If not, claims get other labels, and a problem of its own must answer the question.
         """
-        return not self._optional_keys.difference(*map(self.planner.keys_apart, movers))
+        return not self._optional_keys.difference(*map(self.planner.anti_affinity_keys, movers))
 
     def prepare(self) -> None:
         """Sort pods into classes, and count the pods on nodes; this may raise OutOfTime."""
@@ -539,7 +541,7 @@ class Problem:
         asked_for = labels_asked_for(snapshot.daemons)
         table = self.offer.table
         waiting = {id(each): each for _, each in self.planner.queue}.values()
-        made = set[str]().union(*map(self.planner.keys_apart, waiting))
+        made = set[str]().union(*map(self.planner.anti_affinity_keys, waiting))
         self._optional_keys = {
             key
             for key, groups in self.topology.avoided.items()

@@ -80,7 +80,7 @@ class PoolConstraints:
         if not self._step.node_rules.is_possible:
             detail = ", ".join(str(each) for _, each in sorted(self._step.node_rules.full.items()))
             yield TypeConstraint(
-                Constraint.REQUIREMENT, f"what it asks for contradicts itself: {detail}", 0
+                Constraint.REQUIREMENT, f"its requirements contradict each other: {detail}", 0
             )
             return
         have = self._signatures.requirements[self._template.signature]
@@ -217,7 +217,7 @@ class PoolConstraints:
         if options and self._packer.reservations.is_active:
             return TypeConstraint(Constraint.RESERVATION, "", 0, is_joint=True)
         return TypeConstraint(
-            Constraint.OFFERING, "nothing meets all of its demands at once", 0, True
+            Constraint.OFFERING, "no type meets all of its constraints at once", 0, True
         )
 
 

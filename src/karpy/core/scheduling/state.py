@@ -65,7 +65,9 @@ class State:
         for pod, pod_class in movers:
             node = number.get(pod.node_name, -1)
             if node >= 0:
-                log.extend(problem.topology.uncount(pod, node, problem.planner.counting(pod_class)))
+                log.extend(
+                    problem.topology.uncount(pod, node, problem.planner.groups_counting(pod_class))
+                )
 
     def undo(self) -> None:
         """Put removed nodes and counts back, and take placed pods back."""

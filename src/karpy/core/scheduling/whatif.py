@@ -226,7 +226,7 @@ class WhatIf:
             number for name in gone if (number := problem.existing.number.get(name)) is not None
         ]
         changed = problem.topology.without_nodes(sum(1 << number for number in numbers))
-        if changed is None or not problem.keeps_labels([each for _, each in movers]):
+        if changed is None or not problem.keeps_watched_keys([each for _, each in movers]):
             return None
         if self._state is None:
             pods = len(problem.batch.pods) + sum(map(len, problem.movable.values()))

@@ -29,16 +29,17 @@ class Ask:
     """
     What one or more pod classes ask of a single node, and which nodes may still meet it.
 
-    An ask consists of requests, host ports, tolerations (as the reach) and alternative requirement
-    sets. Nodes only get fuller while pods are placed: a node that cannot meet the ask now is
-    dropped from `alive` until the next epoch. Topology and reservations are not part of an ask.
+    An ask consists of requests, host ports, volume attachments, tolerations (as the reach) and
+    alternative requirement sets; topology and reservations are no part of it. Nodes only get fuller
+    while pods are placed: a node that cannot meet an ask is dropped from `alive` until the next
+    epoch.
     """
 
     __slots__ = (
         "alive",
         "alternatives",
+        "amounts",
         "base",
-        "demands",
         "epoch",
         "fresh",
         "ports",
@@ -51,7 +52,7 @@ class Ask:
         self, requests: Resources, alternatives: tuple[PodRequirements, ...], reach: Reach
     ) -> None:
         self.requests = requests
-        self.demands: list[tuple[list[int], int]] = []
+        self.amounts: list[tuple[list[int], int]] = []
         """By resource: the free amounts of all existing nodes, and the requested amount."""
         self.alternatives = alternatives
         """Requirement sets, of which a node must meet one; volumes may allow several places."""
@@ -95,7 +96,7 @@ class Asks:
             if self._planned.existing.count:
                 free = self._planned.existing.free
                 asked = pod_class.requests.items()
-                ask.demands = [(free[name], amount) for name, amount in asked if amount > 0]
+                ask.amounts = [(free[name], amount) for name, amount in asked if amount > 0]
             ask.base = self._existing_alive(ask)
             self.renew(ask)
         return ask

@@ -299,11 +299,11 @@ class Packer:
     def first_existing(self, pod_class: PodClass, ask: Ask, nodes: int) -> int | None:
         """Return the first of some existing nodes that meets an ask; drop the nodes before it."""
         full, found = 0, None
-        demands, accepts = ask.demands, self.fitter.accepts
+        amounts, accepts = ask.amounts, self.fitter.accepts
         while nodes:
             low = nodes & -nodes
             node = low.bit_length() - 1
-            for free, amount in demands:
+            for free, amount in amounts:
                 if free[node] < amount:
                     break
             else:
