@@ -196,3 +196,25 @@ def test_a_pod_that_kube_scheduler_has_not_tried_is_untried(
 
     assert reader.from_object(obj).is_untried is is_untried
     assert (first.is_untried, second.is_untried) == (is_untried, is_untried)
+
+
+@pytest.mark.parametrize(
+    ("node", "message", "found"),
+    [
+        (None, "0/1 nodes are available.", "0/1 nodes are available."),
+        (None, "x" * 600, "x" * 500),
+        (None, None, ""),
+        (None, 5, ""),
+        ("n1", "0/1 nodes are available.", ""),
+    ],
+)
+def test_the_message_of_kube_scheduler_is_kept_while_a_pod_is_unschedulable(
+    node: str | None, message: Value, found: str
+) -> None:
+    condition = {"type": "PodScheduled", "reason": "Unschedulable", "message": message}
+    obj = served("p", nodeName=node, status={"phase": "Pending", "conditions": [condition]})
+    reader = PodJsonReader()
+    # The first pod of a workload is read as an object, the second from its bytes.
+    read = [reader.from_bytes(msgspec.json.encode(obj)) for _ in range(2)]
+
+    assert [each.scheduler_message for each in (*read, reader.from_object(obj))] == [found] * 3

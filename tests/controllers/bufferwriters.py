@@ -50,7 +50,7 @@ class Audience:
         self.verdicts.append(verdict)
         self._buffers.record(verdict)
 
-    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+    def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         del snapshot
         return ()
 

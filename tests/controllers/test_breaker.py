@@ -9,18 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.adapters.mirror.records import IndexedShelf, RecordBook
-from karpy.codec.fields import JsonObject
 from karpy.controllers import breaker as module
 from karpy.controllers.breaker import Breaker
-from karpy.errors import Unreachable
-from karpy.model.kinds import Kind
 from karpy.model.pods import Pod
 from karpy.model.snapshot import Vain, VainLaunches
 from karpy.model.verdicts import Launch
 from karpy.ports.records import Kept
 from karpy.sim.clock import LoopClock
-from karpy.sim.objects import EmbeddedObjects
-from karpy.sim.world import START, World
+from karpy.sim.world import START
 from tests.builders import node, owner, pod, snapshot
 from tests.controllers.operators import Heard
 from tests.core.lifecycle.scenes import claim
@@ -31,25 +27,10 @@ SAID = "0/3 nodes are available: 3 node(s) had a bad day."
 OWNED = owner(("apps/v1", "ReplicaSet"))
 
 
-class Speaking(EmbeddedObjects):
-    """An API server with a message of kube-scheduler on each pending pod."""
-
-    def __init__(self, *, is_there: bool = True) -> None:
-        super().__init__(World().store)
-        self._is_there = is_there
-
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> JsonObject:
-        del kind, name, namespace
-        if not self._is_there:
-            raise Unreachable("there is no server")
-        condition = {"type": "PodScheduled", "reason": "Unschedulable", "message": SAID}
-        return {"status": {"conditions": [condition]}}
-
-
 class Scene:
     """Pods, claims and nodes, and the breaker that follows them."""
 
-    def __init__(self, *, has_server: bool = True) -> None:
+    def __init__(self) -> None:
         pods: IndexedShelf[Pod] = IndexedShelf(lambda pod: pod.node_name)
         self.records = RecordBook(pods)
         self.clock = LoopClock(START)
@@ -57,7 +38,6 @@ class Scene:
         self.retried: list[tuple[str, float]] = []
         self.breaker = Breaker(
             self.records,
-            Speaking(is_there=has_server),
             self.clock,
             self.heard,
             lambda group: self.retried.append((group, asyncio.get_running_loop().time())),
@@ -83,14 +63,14 @@ class Scene:
         self.records.claims.put(name, Kept(made, {}))
         self.breaker.note(name, Launch(name, "web", tuple(each.key for each in pods), {}, {}, ()))
 
-    async def decide(self, *waiting: Pod) -> tuple[VainLaunches, ...]:
+    def decide(self, *waiting: Pod) -> tuple[VainLaunches, ...]:
         """Return the launches in vain that a decision about pods gets."""
         given = snapshot(pods=waiting, nodes=[node("n1")])
-        return await self.breaker.vain_launches(replace(given, now=self.clock.now()))
+        return self.breaker.vain_launches(replace(given, now=self.clock.now()))
 
-    async def count(self, *waiting: Pod) -> int:
+    def count(self, *waiting: Pod) -> int:
         """Return how many launches were in vain for the pods of a decision."""
-        return sum(each.count for each in await self.decide(*waiting))
+        return sum(each.count for each in self.decide(*waiting))
 
 
 A, B = pod("a"), pod("b")
@@ -103,12 +83,12 @@ def on_node(each: Pod, **changes: object) -> Pod:
 
 @on_virtual_time
 async def test_a_pod_that_is_decided_on_again_was_launched_for_in_vain() -> None:
-    scene = Scene()
-    scene.put(A, B)
-    scene.launch("c1", A)
+    scene, waiting = Scene(), replace(A, scheduler_message=SAID)
+    scene.put(waiting, B)
+    scene.launch("c1", waiting)
     await asyncio.sleep(5)
 
-    (found,) = await scene.decide(A, B)
+    (found,) = scene.decide(waiting, B)
 
     now = scene.clock.now()
     expected = VainLaunches("default/a", 1, now, now + timedelta(seconds=1), Vain.LEFT_OUT, SAID)
@@ -118,12 +98,12 @@ async def test_a_pod_that_is_decided_on_again_was_launched_for_in_vain() -> None
 
 
 @on_virtual_time
-async def test_without_an_answer_the_launch_is_in_vain_all_the_same() -> None:
-    scene = Scene(has_server=False)
+async def test_without_a_message_of_kube_scheduler_the_launch_is_in_vain_all_the_same() -> None:
+    scene = Scene()
     scene.put(A)
     scene.launch("c1", A)
 
-    assert [each.message for each in await scene.decide(A)] == [""]
+    assert [each.message for each in scene.decide(A)] == [""]
 
 
 @on_virtual_time
@@ -132,7 +112,7 @@ async def test_as_long_as_a_pod_is_on_its_way_nothing_is_in_vain() -> None:
     scene.put(A, B)
     scene.launch("c1", A)
 
-    assert await scene.decide(B) == ()
+    assert scene.decide(B) == ()
 
 
 @on_virtual_time
@@ -142,7 +122,7 @@ async def test_claims_of_one_decision_count_once() -> None:
     scene.launch("c1", ONE)
     scene.add_claim("c2", TWO)
 
-    assert await scene.count(ONE, TWO) == 1
+    assert scene.count(ONE, TWO) == 1
 
 
 @on_virtual_time
@@ -153,9 +133,9 @@ async def test_launches_that_were_made_before_the_last_was_in_vain_do_not_count_
     await asyncio.sleep(0.1)
     scene.launch("c2", TWO)
     await asyncio.sleep(0.1)
-    first = await scene.count(ONE)
+    first = scene.count(ONE)
 
-    assert (first, await scene.count(ONE, TWO)) == (1, 1)
+    assert (first, scene.count(ONE, TWO)) == (1, 1)
 
 
 @on_virtual_time
@@ -165,7 +145,7 @@ async def test_where_one_pod_of_a_launch_gets_a_place_the_launch_was_not_in_vain
     scene.launch("c1", ONE, TWO)
     scene.put(on_node(ONE))
 
-    assert await scene.decide(TWO) == ()
+    assert scene.decide(TWO) == ()
 
 
 @on_virtual_time
@@ -175,7 +155,7 @@ async def test_a_cloud_that_is_sold_out_launches_nothing_in_vain() -> None:
     scene.launch("c1", A, provider_id="")
     scene.records.claims.put("c1", None)
 
-    assert await scene.decide(A) == ()
+    assert scene.decide(A) == ()
 
 
 @on_virtual_time
@@ -185,7 +165,7 @@ async def test_a_machine_that_is_gone_before_its_pods_came_was_launched_in_vain(
     scene.launch("c1", A)
     scene.records.claims.put("c1", None)
 
-    assert [each.why for each in await scene.decide(A)] == [Vain.NODE_GONE]
+    assert [each.why for each in scene.decide(A)] == [Vain.NODE_GONE]
 
 
 @contextmanager
@@ -214,7 +194,7 @@ async def test_a_pod_that_is_pushed_out_soon_was_launched_for_in_vain(
     with pushed_out_after(scene, seconds):
         await asyncio.sleep(seconds + 1)
 
-    assert [each.why for each in await scene.decide(TWO)] == found
+    assert [each.why for each in scene.decide(TWO)] == found
 
 
 @on_virtual_time
@@ -227,7 +207,7 @@ async def test_a_pod_that_leaves_with_its_node_was_not_pushed_out() -> None:
         await asyncio.sleep(4)
     scene.put(ONE)
 
-    assert await scene.decide(ONE, TWO) == ()
+    assert scene.decide(ONE, TWO) == ()
 
 
 @on_virtual_time
@@ -235,16 +215,16 @@ async def test_a_pod_that_runs_for_a_minute_is_success_and_ends_the_pauses() -> 
     scene = Scene()
     scene.put(ONE, TWO)
     scene.launch("c1", ONE)
-    first = await scene.count(ONE)
+    first = scene.count(ONE)
     await asyncio.sleep(2)
     scene.launch("c2", ONE)
     scene.put(on_node(ONE))
     await asyncio.sleep(61)
     scene.launch("c3", TWO)
-    await scene.decide(pod("other"))
+    scene.decide(pod("other"))
     scene.put(TWO)
 
-    assert (first, await scene.count(TWO)) == (1, 1)
+    assert (first, scene.count(TWO)) == (1, 1)
 
 
 @on_virtual_time
@@ -256,7 +236,7 @@ async def test_each_time_the_pause_is_longer_and_at_its_end_the_pods_are_decided
         await asyncio.sleep(10)
         scene.launch(name, A)
         await asyncio.sleep(1)
-        await scene.decide(A)
+        scene.decide(A)
     await asyncio.sleep(10)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -269,11 +249,11 @@ async def test_after_an_hour_all_is_forgotten() -> None:
     scene = Scene()
     scene.put(A)
     scene.launch("c1", A)
-    await scene.decide(A)
+    scene.decide(A)
     await asyncio.sleep(3600)
     scene.launch("c2", A)
 
-    assert await scene.count(A) == 1
+    assert scene.count(A) == 1
 
 
 @on_virtual_time
@@ -283,4 +263,4 @@ async def test_so_many_groups_are_remembered_and_no_more(monkeypatch: pytest.Mon
     scene.put(*pods)
     scene.launch("c1", *pods)
 
-    assert {each.group for each in await scene.decide(*pods)} == {"default/b", "default/c"}
+    assert {each.group for each in scene.decide(*pods)} == {"default/b", "default/c"}

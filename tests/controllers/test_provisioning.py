@@ -41,7 +41,7 @@ class Heard:
         del snapshot, duration
         self.verdicts.append(verdict)
 
-    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+    def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         del snapshot
         return ()
 

@@ -60,6 +60,19 @@ def test_a_pod_asks_at_once_and_again_while_it_waits() -> None:
     assert acked == ["a"]
 
 
+def test_a_new_message_of_kube_scheduler_triggers_no_decision() -> None:
+    async def story() -> list[set[str]]:
+        async with triggers(Stage()) as stage:
+            stage.put(pod("a"))
+            first = await stage.batch()
+            stage.put(replace(pod("a"), scheduler_message="0/1 nodes are available"))
+            second = await stage.batch()
+            stage.put(replace(pod("a"), labels={"app": "web"}))
+            return [first, second, await stage.batch()]
+
+    assert run(story()) == [{"uid-default-a"}, set(), {"uid-default-a"}]
+
+
 def test_an_untried_pod_asks_for_nothing_and_rides_along() -> None:
     async def story() -> list[set[str]]:
         untried = replace(pod("b", unschedulable=False), is_untried=True)

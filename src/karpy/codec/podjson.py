@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.memos import Memo
-from karpy.codec.pods import DISRUPTION_ANNOTATIONS, MOST, PodReader, shared_moment
+from karpy.codec.pods import DISRUPTION_ANNOTATIONS, MESSAGE_MAX, MOST, PodReader, shared_moment
 from karpy.model.pods import Pod
 
 _NOTHING: Final = Raw(b"")
 _RESIZE: Final = "PodResizePending"
 _MOMENTS_MOST: Final = 4096
 _NAMES_MOST: Final = 8192
+_MESSAGES_MOST: Final = 1024
 _USUAL_SCHEDULER: Final = "default-scheduler"
 
 
@@ -95,6 +96,7 @@ class _Condition(_Wire, frozen=True, gc=False):
     type: str | None = None
     status: str | None = None
     reason: str | None = None
+    message: Raw = _NOTHING
     last_transition_time: str | None = None
 
 
@@ -125,6 +127,7 @@ class PodJsonReader:
         self._molds: Memo[tuple[object, ...], Pod] = Memo(most)
         self._moments: Memo[datetime, datetime] = Memo(_MOMENTS_MOST)
         self._names: Memo[str, str] = Memo(_NAMES_MOST)
+        self._messages: Memo[str, str] = Memo(_MESSAGES_MOST)
 
     def from_object(self, obj: JsonObject) -> Pod:
         """Read a plain object; raise FieldInvalid if it cannot be read."""
@@ -183,7 +186,18 @@ class PodJsonReader:
             started=shared_moment(status.start_time) if node_name and status.start_time else None,
             deleted=None if deleted is None else shared_moment(deleted),
             is_unready=bool(node_name) and _is_false("Ready", status),
+            scheduler_message="" if node_name else self._scheduler_message(status),
         )
+
+    def _scheduler_message(self, status: _Status) -> str:
+        """Return why kube-scheduler has found no node; pods of one workload share the text."""
+        for condition in status.conditions or ():
+            if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
+                raw = bytes(condition.message)
+                text = decode(raw) if raw else ""
+                cut = text[:MESSAGE_MAX] if type(text) is str else ""
+                return self._messages.share(cut, cut) if cut else ""
+        return ""
 
     def _shared(self, name: str | None) -> str:
         return self._names.share(name, name) if name else ""

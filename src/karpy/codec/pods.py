@@ -159,6 +159,7 @@ class PodReader:
             started=started_at(status) if node_name and status else None,
             deleted=None if deleted is None else Fields(meta, "metadata").time("deletionTimestamp"),
             is_unready=is_unready(status) if node_name and status else False,
+            scheduler_message=_scheduler_message(status) if is_unschedulable and status else "",
         )
 
     def _created_of(self, meta: JsonObject) -> datetime:
@@ -354,11 +355,12 @@ def was_given_up(status: JsonObject) -> bool:
     return False
 
 
-def scheduler_message(obj: JsonObject) -> str:
-    """Return what kube-scheduler says of a pod that it has found no place for."""
-    for condition in (obj.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
-            return str(condition.get("message") or "")[:MESSAGE_MAX]
+def _scheduler_message(status: JsonObject) -> str:
+    """Return why kube-scheduler has found no node for a pod."""
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled":
+            message = condition.get("message")
+            return message[:MESSAGE_MAX] if type(message) is str else ""
     return ""
 
 

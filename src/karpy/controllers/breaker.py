@@ -1,16 +1,13 @@
 """Outcome of launches: pods for which nodes were launched in vain wait before the next launch."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from datetime import datetime
-from itertools import chain, islice
-from typing import Final
+from itertools import chain
 
 from msgspec.structs import replace
 
-from karpy.barriers import Barrier
-from karpy.codec.pods import scheduler_message
 from karpy.controllers.writer import Telemetry
 from karpy.core.scheduling.breaker import (
     GROUPS_MAX,
@@ -22,19 +19,12 @@ from karpy.core.scheduling.breaker import (
     why_vain,
     with_one_more,
 )
-from karpy.model.kinds import POD
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
 from karpy.model.snapshot import Snapshot, Vain, VainLaunches
 from karpy.model.verdicts import Launch
 from karpy.ports.clock import Clock
-from karpy.ports.objects import Objects
 from karpy.ports.records import Kept, Records
-
-_MESSAGES_MAX: Final = 16
-"""Largest number of groups for which one decision fetches the message of kube-scheduler."""
-_MESSAGE_SECONDS: Final = 1.0
-"""Longest time for which a decision waits for these messages."""
 
 
 class Breaker:
@@ -47,20 +37,16 @@ class Breaker:
     def __init__(
         self,
         records: Records,
-        objects: Objects,
         clock: Clock,
         telemetry: Telemetry,
         on_retry: Callable[[str], None],
     ) -> None:
         self._records = records
-        self._objects = objects
         self._clock = clock
         self._telemetry = telemetry
         self._on_retry = on_retry
         self._vain: dict[str, VainLaunches] = {}
         """By group, the latest launch in vain last."""
-        self._no_message: dict[str, None] = {}
-        """Groups whose message of kube-scheduler is still to be fetched."""
         self._decided = clock.now()
         self._attempts: dict[tuple[datetime, str], _Attempt] = {}
         """By decision and group, the oldest first."""
@@ -104,18 +90,18 @@ class Breaker:
             _add(self._by_pod, key, attempt)
             _add(self._by_claim, claim, attempt)
 
-    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+    def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         """Return the launches in vain, for whose pods the next decision may launch nothing."""
         waiting = waiting_pods(snapshot) if self._attempts or self._vain else {}
         if not waiting:
             return ()
         groups = {pod.group: pod for pod in waiting.values()}
-        struck = self._judge(waiting.keys(), groups.keys(), snapshot.now)
-        self._no_message = dict.fromkeys((*struck, *(self._no_message.keys() & self._vain.keys())))
-        await self._fetch_messages([groups[each] for each in self._no_message if each in groups])
-        for group in struck:
-            self._telemetry.count(vain_count(self._vain[group]))
-            self._telemetry.remark(vain_remark(self._vain[group]))
+        for group in self._judge(waiting.keys(), groups.keys(), snapshot.now):
+            vain = self._vain[group]
+            if group in groups and (message := groups[group].scheduler_message):
+                vain = self._vain[group] = replace(vain, message=message)
+            self._telemetry.count(vain_count(vain))
+            self._telemetry.remark(vain_remark(vain))
         return tuple(each for each in self._vain.values() if snapshot.now < each.retry_at)
 
     def _judge(
@@ -162,23 +148,6 @@ class Breaker:
             del self._vain[next(iter(self._vain))]
         self._news.set()
         return True
-
-    async def _fetch_messages(self, pods: Iterable[Pod]) -> None:
-        """Fetch the messages of kube-scheduler about pods, within a time limit."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_MESSAGE_SECONDS):
-                await asyncio.gather(
-                    *(self._fetch_message(pod) for pod in islice(pods, _MESSAGES_MAX))
-                )
-
-    async def _fetch_message(self, pod: Pod) -> None:
-        # Without a readable message, the refusal names the reason of Karpy alone.
-        with Barrier(lambda _: None):
-            obj = await self._objects.get(POD, pod.name, namespace=pod.namespace)
-            message, vain = scheduler_message(obj), self._vain.get(pod.group)
-            if message and vain is not None:
-                self._vain[pod.group] = replace(vain, message=message)
-                self._no_message.pop(pod.group, None)
 
     def _pods_of(self, attempt: "_Attempt") -> Iterator[Pod]:
         found = (self._records.pods.get(key) for key in attempt.pods())

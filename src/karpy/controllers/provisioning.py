@@ -56,7 +56,7 @@ class Audience(Protocol):
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
         """Take in a decision, its snapshot, and how long it took."""
 
-    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+    def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         """Return the launches in vain, for whose pods the next decision may launch nothing."""
 
     def nominated(self, nomination: Nomination, claim: str) -> None:
@@ -169,7 +169,7 @@ class ProvisioningController:
     async def _decide_and_act(self) -> Verdict:
         audience = self._audience
         snapshot = with_untried(self._cluster.snapshot())
-        vain = await audience.vain_launches(snapshot)
+        vain = audience.vain_launches(snapshot)
         snapshot = replace(snapshot, vain_launches=vain) if vain else snapshot
         began = self._clock.now()
         with self._barrier("question"):
@@ -272,6 +272,8 @@ class Triggers:
             return
         if self._waiting.get(key) != after.uid:
             self._on_new_pod(after)
+        elif before is not None and _is_same_but_for_message(before, after):
+            return
         self._ask(key, after.uid)
 
     def _on_node(
@@ -286,6 +288,11 @@ class Triggers:
     def _ask(self, key: str, uid: str) -> None:
         self._waiting[key] = uid
         self._batcher.trigger(uid)
+
+
+def _is_same_but_for_message(before: Pod, after: Pod) -> bool:
+    """Say whether only the message of kube-scheduler differs, which no decision reads."""
+    return before == replace(after, scheduler_message=before.scheduler_message)
 
 
 def _is_disrupted(node: NodeRecord) -> bool:

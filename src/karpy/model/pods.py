@@ -191,6 +191,8 @@ class Pod(Struct, frozen=True, gc=False):
     """When its grace period ends; None unless it is being deleted."""
     is_unready: bool = False
     """Whether its condition Ready is False."""
+    scheduler_message: str = ""
+    """Why kube-scheduler has found no node for it, while it is unschedulable; only for messages."""
 
     @property
     def key(self) -> str:

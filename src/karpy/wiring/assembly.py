@@ -88,7 +88,6 @@ class Assembly:
         )
         self._breaker = Breaker(
             view.mirror.records,
-            surface.objects,
             surface.clock,
             reporting.voice,
             self._batcher.trigger,

@@ -1,6 +1,6 @@
 """Observers of an operator: journal, log and metrics of decisions, gauges of the cluster."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -55,7 +55,7 @@ OnNomination = Callable[[str], None]
 """Called with the name of a nominated node or NodeClaim."""
 OnQuestion = Callable[[Snapshot], None]
 """Called with the snapshot of a decision that is about to be made."""
-VainLaunchesOf = Callable[[Snapshot], Awaitable[tuple[VainLaunches, ...]]]
+VainLaunchesOf = Callable[[Snapshot], tuple[VainLaunches, ...]]
 """Returns the launches in vain, for whose pods nothing may be launched."""
 OnVerdict = Callable[[Snapshot, Verdict], None]
 """Called with a snapshot and the verdict on it."""
@@ -188,9 +188,9 @@ class DecisionAudience:
             self._telemetry.remark(pending)
         self._pending = pending
 
-    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+    def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         """Return the launches in vain, for whose pods nothing may be launched."""
-        return await self.on_vain_launches(snapshot)
+        return self.on_vain_launches(snapshot)
 
     def nominated(self, nomination: Nomination, claim: str) -> None:
         """Nominate a node, and its pods to its NodeClaim."""
@@ -211,7 +211,7 @@ class DecisionAudience:
         self._telemetry.remark(Remark("creating nodeclaim failed", fields, is_error=True))
 
 
-async def _no_vain_launches(_: Snapshot) -> tuple[VainLaunches, ...]:
+def _no_vain_launches(_: Snapshot) -> tuple[VainLaunches, ...]:
     return ()
 
 
