@@ -22,7 +22,7 @@ from tests.sim.stories import on_virtual_time
 class Deaf:
     """Hears nothing but failures."""
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         del notice
 
     def count(self, count: Count) -> None:

@@ -198,7 +198,7 @@ class ProvisioningController:
 
     def _tell_all(self, notices: Iterable[Notice]) -> None:
         for notice in notices:
-            self._notices.tell(notice)
+            self._notices.emit(notice)
 
     async def _launch(self, launch: Launch, pods: dict[str, Pod]) -> None:
         # The others must not suffer for one that fails; its pods ask again.

@@ -57,7 +57,7 @@ class Conditions(Struct, frozen=True, gc=False):
     def is_true(self, type_: str) -> bool:
         return self.status(type_) == TRUE
 
-    def begun(self, created: datetime, now: datetime, generation: int) -> "Conditions":
+    def with_unknown(self, created: datetime, now: datetime, generation: int) -> "Conditions":
         """Say of everything that `Ready` depends on that it is not known yet."""
         if not self.dependents:
             return self

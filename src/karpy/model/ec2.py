@@ -308,7 +308,7 @@ class Instance(Struct, frozen=True, gc=False):
     efa_count: int = 0
 
     @property
-    def is_ending(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.state in {"shutting-down", "terminated"}
 
 

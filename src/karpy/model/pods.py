@@ -334,7 +334,7 @@ def daemon_set_of(pod: Pod) -> DaemonKey | None:
     return None
 
 
-def precedence(pod: Pod) -> tuple[bool, datetime, str]:
+def daemon_pod_rank(pod: Pod) -> tuple[bool, datetime, str]:
     """Rank the pods of a DaemonSet: of those that run the newest counts, else the newest."""
     # Differs: what a DaemonSet requests on new nodes: Karpenter reads its newest pod, running or
     # not; Karpy prefers pods that run, because the right to create pods is enough to create one
@@ -342,7 +342,7 @@ def precedence(pod: Pod) -> tuple[bool, datetime, str]:
     return pod.phase == "Running", pod.created, pod.name
 
 
-def as_it_runs(daemon: DaemonSet, pod: Pod | None) -> DaemonSet:
+def with_requests_of(daemon: DaemonSet, pod: Pod | None) -> DaemonSet:
     """Return a DaemonSet whose pods ask for what a pod of it asks for; None changes nothing."""
     if pod is None:
         return daemon

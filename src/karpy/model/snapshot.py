@@ -16,7 +16,7 @@ from karpy.model.settings import Settings
 from karpy.model.storage import Storage
 
 
-class Vain(Enum):
+class VainCause(Enum):
     """How a launch was in vain; the value completes a sentence about the pod."""
 
     LEFT_OUT = "kube-scheduler left it out"
@@ -34,7 +34,7 @@ class VainLaunches(Struct, frozen=True, gc=False):
     """When the last launch turned out to be in vain."""
     retry_at: datetime
     """Before that nothing is launched for these pods."""
-    why: Vain
+    why: VainCause
     message: str = ""
     """What kube-scheduler said of a pod that it left out."""
 

@@ -56,7 +56,7 @@ def span(seconds: float) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def within_reach(moment: datetime) -> datetime:
+def clamp_moment(moment: datetime) -> datetime:
     """Return the nearest moment that durations can be added to; nearly every moment is one."""
     if _FIRST_YEAR <= moment.year < _LAST_YEAR:
         return moment
@@ -86,7 +86,7 @@ def parse_moment(text: str) -> datetime | None:
         moment = datetime.fromisoformat(text) if len(text) <= MOMENT_LENGTH_MAX else None
     except ValueError:
         return None
-    return None if moment is None or moment.tzinfo is None else within_reach(moment)
+    return None if moment is None or moment.tzinfo is None else clamp_moment(moment)
 
 
 def write_moment(moment: datetime) -> str:

@@ -64,7 +64,7 @@ class Machine(Struct, frozen=True):
     capacity: Resources = {}
     allocatable: Resources = {}
     image: str = ""
-    is_ending: bool = False
+    is_terminating: bool = False
 
 
 class CloudProvider(Protocol):

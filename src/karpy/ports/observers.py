@@ -25,7 +25,7 @@ class ReconcileResult(Enum):
 class Observer(Protocol):
     """Observes the work of one controller; never blocks and never fails."""
 
-    def employ(self, workers: int) -> None:
+    def set_workers(self, workers: int) -> None:
         """Take the number of workers of the controller."""
 
     def add(self, key: str) -> None:

@@ -34,7 +34,7 @@ class Watched(Protocol[T_co]):
     def all(self) -> Collection[T_co]:
         """Return all of them."""
 
-    def under(self, mark: str) -> Collection[T_co]:
+    def by_index(self, value: str) -> Collection[T_co]:
         """Return those with a mark: NodeClaims and Nodes by provider ID, pods by node."""
 
     def listen(self, listener: Callable[[str, T_co | None, T_co | None], None]) -> None:

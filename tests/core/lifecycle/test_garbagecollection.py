@@ -66,9 +66,9 @@ def test_a_claim_stays_while_something_speaks_for_it(
     assert collect_claim(kept, machines, nodes) == Changes()
 
 
-def machine(name: str, age: int = 31, *, is_ending: bool = False) -> CloudMachine:
+def machine(name: str, age: int = 31, *, is_terminating: bool = False) -> CloudMachine:
     created = NOON - timedelta(seconds=age)
-    return CloudMachine(f"kwok://{name}", name, created, is_ending)
+    return CloudMachine(f"kwok://{name}", name, created, is_terminating)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def machine(name: str, age: int = 31, *, is_ending: bool = False) -> CloudMachin
         (machine("web-1"), [claim()], False),
         (machine("web-1"), [claim(provider_id="")], False),
         (machine("web-1", 30), [], False),
-        (machine("web-1", is_ending=True), [], False),
+        (machine("web-1", is_terminating=True), [], False),
     ],
     ids=["without a claim", "replaced", "claimed", "not claimed yet", "young", "ending"],
 )
@@ -105,4 +105,4 @@ def test_orphans_come_in_the_order_of_their_names() -> None:
 
 
 def test_a_machine_that_ends_does_not_run() -> None:
-    assert find_live_machines([machine("a"), machine("b", is_ending=True)]) == {"kwok://a"}
+    assert find_live_machines([machine("a"), machine("b", is_terminating=True)]) == {"kwok://a"}

@@ -149,9 +149,9 @@ class Shelf(Generic[T]):
         """Return every value."""
         return self.values.values()
 
-    def under(self, mark: str) -> Collection[T]:
-        """Return the values with this mark; without an index there are none."""
-        del mark
+    def by_index(self, value: str) -> Collection[T]:
+        """Return the values that are indexed by this value; without an index there are none."""
+        del value
         return ()
 
     def listen(self, listener: Listener[T]) -> None:
@@ -197,9 +197,9 @@ class IndexedShelf(Shelf[T]):
         self._index_by = index_by
         self._index: dict[str, dict[str, T]] = {}
 
-    def under(self, mark: str) -> Collection[T]:
-        """Return the values with this mark."""
-        return self._index.get(mark, _NOTHING).values()
+    def by_index(self, value: str) -> Collection[T]:
+        """Return the values that are indexed by this value."""
+        return self._index.get(value, _NOTHING).values()
 
     def marks(self) -> Iterator[str]:
         """List every mark that some value has."""

@@ -73,7 +73,7 @@ class ControllerObserver:
             metrics.count(Count(metric, by, 0.0))
         metrics.add_source(self._collect)
 
-    def employ(self, workers: int) -> None:
+    def set_workers(self, workers: int) -> None:
         """Set the greatest number of concurrent reconciles."""
         labels = {"controller": self._controller}
         self._metrics.set(f"{_RUNTIME}max_concurrent_reconciles", float(workers), labels)

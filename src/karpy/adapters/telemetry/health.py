@@ -111,8 +111,8 @@ class _Watched:
         since = next(iter(self._open.values()))
         return self._now() - max(since, self._finished), len(self._open)
 
-    def employ(self, workers: int) -> None:
-        self._observer.employ(workers)
+    def set_workers(self, workers: int) -> None:
+        self._observer.set_workers(workers)
 
     def add(self, key: str) -> None:
         self._open.setdefault(key, self._now())

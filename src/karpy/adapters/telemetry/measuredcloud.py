@@ -112,7 +112,7 @@ class MeasuredCloud:
             meter.metrics.count(Count(_DURATION, labels, meter.now() - began))
 
     def _pool_of(self, provider_id: str) -> str:
-        behind = self._meter.records.claims.under(provider_id)
+        behind = self._meter.records.claims.by_index(provider_id)
         return next((kept.record.pool for kept in behind), "")
 
 

@@ -84,7 +84,7 @@ class StatusMetrics:
         for count in told.counts:
             self._metrics.count(count)
         for notice in told.notices:
-            self._notices.tell(notice)
+            self._notices.emit(notice)
 
 
 class _Names(Struct, frozen=True):

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.core.aws.launchtemplates import CAPACITY_BLOCK, EFA, LaunchTemplate, reservation_of
-from karpy.core.aws.tags import written
+from karpy.core.aws.tags import ec2_tags
 from karpy.model.ec2nodeclass import FoundSubnet
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering
 from karpy.model.labels import (
@@ -214,7 +214,7 @@ def fleet_request(
             "TotalTargetCapacity": 1,
         },
         "TagSpecifications": [
-            {"ResourceType": each, "Tags": written(tags)}
+            {"ResourceType": each, "Tags": ec2_tags(tags)}
             for each in ("instance", "volume", "fleet")
         ],
     }

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from karpy.core.aws.bootstrap import Bootstrap
 from karpy.core.aws.images import image_for
-from karpy.core.aws.tags import CLUSTER_NAME, Owner, machine_tags, written
+from karpy.core.aws.tags import CLUSTER_NAME, Owner, ec2_tags, machine_tags
 from karpy.core.aws.userdata import ImageFamily, encoded_user_data
 from karpy.model.ec2 import (
     CAPACITY_RESERVATION_INTERRUPTIBLE,
@@ -142,7 +142,7 @@ def user_data_bytes(template: LaunchTemplate) -> int:
 def template_tags(batch: Batch) -> list[dict[str, str]]:
     """Return the tags of a template itself."""
     tags = machine_tags(batch.node_class.spec.tags, batch.owner)
-    return written({**tags, CLUSTER_NAME: batch.owner.cluster})
+    return ec2_tags({**tags, CLUSTER_NAME: batch.owner.cluster})
 
 
 def disks_of(spec: Ec2NodeClassSpec, family: ImageFamily) -> Sequence[DiskMapping]:
@@ -243,7 +243,7 @@ def _placement(batch: Batch) -> dict[str, Any]:
 
 
 def _tags(batch: Batch) -> list[dict[str, Any]]:
-    tags = written(machine_tags(batch.node_class.spec.tags, batch.owner))
+    tags = ec2_tags(machine_tags(batch.node_class.spec.tags, batch.owner))
     made = ["network-interface"]
     if batch.capacity_type == SPOT:
         made.append("spot-instances-request")

@@ -247,7 +247,7 @@ def _said(
     meta, conditions = node_class.meta, node_class.status.conditions
     if type_ == RESERVATIONS_READY and type_ not in conditions.dependents:
         return node_class
-    begun = conditions.begun(meta.created or now, now, meta.generation)
+    begun = conditions.with_unknown(meta.created or now, now, meta.generation)
     condition = Condition(type_, status, now, reason, message, meta.generation)
     said = begun.with_condition(condition, now, is_deleting=meta.is_deleting)
     return replace(node_class, status=replace(node_class.status, conditions=said))

@@ -234,7 +234,7 @@ def read_shifts(answer: Mapping[str, Any], now: datetime) -> frozenset[str]:
     return frozenset(found)
 
 
-def is_concerned(asked: Requirements, zones: Iterable[tuple[str, str]]) -> bool:
+def may_use_any_zone(asked: Requirements, zones: Iterable[tuple[str, str]]) -> bool:
     """Say whether a NodePool may use one of some zones, given by name and ID."""
     by_name, by_id = asked.get(ZONE), asked.get(ZONE_ID)
     return any(

@@ -54,7 +54,7 @@ def machine_tags(tags: Mapping[str, str], owner: Owner) -> dict[str, str]:
     }
 
 
-def written(tags: Mapping[str, str]) -> list[dict[str, str]]:
+def ec2_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
     """Return tags as EC2 takes them."""
     return [{"Key": key, "Value": tags[key]} for key in sorted(tags)]
 

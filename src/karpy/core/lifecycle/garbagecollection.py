@@ -22,7 +22,7 @@ class CloudMachine(Struct, frozen=True, gc=False):
     claim: str
     """Name of the NodeClaim it was launched for."""
     created: datetime
-    is_ending: bool = False
+    is_terminating: bool = False
 
 
 def collect_claim(
@@ -51,7 +51,7 @@ def collect_claim(
 
 def find_live_machines(machines: Iterable[CloudMachine]) -> frozenset[str]:
     """Return the provider IDs of the machines that are not terminating."""
-    return frozenset(each.provider_id for each in machines if not each.is_ending)
+    return frozenset(each.provider_id for each in machines if not each.is_terminating)
 
 
 def find_orphans(
@@ -68,7 +68,7 @@ def find_orphans(
     orphans = (
         each
         for each in machines
-        if not each.is_ending
+        if not each.is_terminating
         and now - each.created > ORPHAN_AGE
         and each.provider_id not in owned
         and each.claim not in expected

@@ -7,7 +7,7 @@ from typing import Final
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.census import uncounted
 from karpy.model.pods import Pod
-from karpy.model.snapshot import Snapshot, Vain, VainLaunches
+from karpy.model.snapshot import Snapshot, VainCause, VainLaunches
 
 PAUSE_MIN: Final = timedelta(seconds=1)
 PAUSE_MAX: Final = timedelta(minutes=5)
@@ -24,7 +24,9 @@ def pause_after(count: int) -> timedelta:
     return min(PAUSE_MIN * (1 << min(count - 1, _DOUBLINGS_MAX)), PAUSE_MAX)
 
 
-def one_more(before: VainLaunches | None, group: str, why: Vain, now: datetime) -> VainLaunches:
+def one_more(
+    before: VainLaunches | None, group: str, why: VainCause, now: datetime
+) -> VainLaunches:
     """Count one more launch in vain."""
     count = 1 if before is None else before.count + 1
     message = "" if before is None else before.message
@@ -74,7 +76,7 @@ def why_vain(
     was_bound: bool = False,
     has_heirs: bool = False,
     has_claims: bool = True,
-) -> Vain | None:
+) -> VainCause | None:
     """
     Say how a launch was in vain; None if it was not, or not yet.
 
@@ -88,10 +90,10 @@ def why_vain(
             return None
         is_waiting = is_waiting or pod.is_active
     if was_bound:
-        return Vain.PUSHED_OUT if is_waiting or has_heirs else None
+        return VainCause.PUSHED_OUT if is_waiting or has_heirs else None
     if not is_waiting:
         return None
-    return Vain.LEFT_OUT if has_claims else Vain.NODE_GONE
+    return VainCause.LEFT_OUT if has_claims else VainCause.NODE_GONE
 
 
 def vain_remark(vain: VainLaunches) -> Remark:

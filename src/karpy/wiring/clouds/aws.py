@@ -342,7 +342,7 @@ class _Made:
             asks_prices=not settings.isolated_vpc,
         )
         self.templates = Templates(calls, clock, settings.cluster_name)
-        self._reports = reports = Reports(trouble, site.on_count, site.notices.tell, site.on_remark)
+        self._reports = reports = Reports(trouble, site.on_count, site.notices.emit, site.on_remark)
         self._machines = Machines(
             calls, settings.cluster_name, reserves=settings.reserves, reports=reports
         )

@@ -38,7 +38,7 @@ def test_nodepools_are_told_of_a_shift_and_of_its_end_once_each() -> None:
             some.clock,
             Book(),
             "arn:aws:eks:us-west-2:1:cluster/demo",
-            Reports(tell=some.notices.append),
+            Reports(emit=some.notices.append),
         )
         shifted = []
         some.tables.shift("z1", some.clock.now() + timedelta(minutes=10))

@@ -122,7 +122,7 @@ async def test_another_process_comes_to_the_same_machine() -> None:
 
 
 @on_virtual_time
-async def test_a_machine_that_is_ending_is_told_as_such_to_whoever_launches_it_again() -> None:
+async def test_a_second_launch_returns_a_terminating_machine_as_such() -> None:
     async with kwok_stage() as stage:
         await stage.provider.launch(spec_of())
         await asyncio.sleep(1)
@@ -131,7 +131,7 @@ async def test_a_machine_that_is_ending_is_told_as_such_to_whoever_launches_it_a
 
         again = await stage.provider.launch(spec_of())
 
-        assert again.is_ending
+        assert again.is_terminating
 
 
 @pytest.mark.parametrize("fault", [server_fault, unreachable, throttled])

@@ -46,7 +46,7 @@ class ClassStatus:
         for count in told.counts:
             self._reports.count(count)
         for notice in told.notices:
-            self._reports.tell(notice)
+            self._reports.emit(notice)
 
 
 def _observed(node_class: Ec2NodeClass) -> ObservedObject:

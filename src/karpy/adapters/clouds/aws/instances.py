@@ -103,7 +103,7 @@ def seen_machine(instance: Instance) -> Machine:
         capacity_type=instance.capacity_type,
         created=instance.launched or _EPOCH,
         image=instance.image,
-        is_ending=instance.is_ending,
+        is_terminating=instance.is_terminating,
     )
 
 

@@ -14,7 +14,7 @@ from karpy.codec.aws.answers import FleetAnswer, Launched, read_fleet, read_inst
 from karpy.core.aws.fleet import Override
 from karpy.core.aws.launchtemplates import LaunchTemplate
 from karpy.core.aws.refusals import DRY_RUN, is_not_found
-from karpy.core.aws.tags import NODE_CLASS, NODE_POOL, OWNED, cluster_tag, written
+from karpy.core.aws.tags import NODE_CLASS, NODE_POOL, OWNED, cluster_tag, ec2_tags
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudError, CloudUnavailable, MachineNotFound
 from karpy.model.ec2 import FleetError, Instance
@@ -87,7 +87,7 @@ class Machines:
         self, template: LaunchTemplate, override: Override, tags: Mapping[str, str]
     ) -> AwsRefused | None:
         """Return why one machine would be refused; None if it would not be."""
-        written_tags = written(tags)
+        machine_tags = ec2_tags(tags)
         kinds = ("instance", "volume", "network-interface")
         # A template that has interfaces takes no subnet beside them.
         interfaces = [
@@ -99,7 +99,7 @@ class Machines:
             "InstanceType": override.instance_type,
             "LaunchTemplate": {"LaunchTemplateName": template.name, "Version": "$Latest"},
             "NetworkInterfaces": interfaces,
-            "TagSpecifications": [{"ResourceType": each, "Tags": written_tags} for each in kinds],
+            "TagSpecifications": [{"ResourceType": each, "Tags": machine_tags} for each in kinds],
         }
         return await _tried(self._calls.run_instances(**request, DryRun=True))
 
@@ -155,14 +155,14 @@ class Machines:
             # keeps it.
             self._known.pop(id_, None)
             raise MachineNotFound(provider_id=id_)
-        if not found.is_ending:
+        if not found.is_terminating:
             await self._ends.ask("", id_)
 
     async def tag(self, id_: str, tags: Mapping[str, str]) -> None:
         """Write tags on a machine; raise MachineNotFound."""
         self.check_zone(id_, "ec2:CreateTags")
         try:
-            await self._calls.create_tags(Resources=[id_], Tags=written(tags))
+            await self._calls.create_tags(Resources=[id_], Tags=ec2_tags(tags))
         except AwsRefused as error:
             if is_not_found(error.aws_code):
                 raise MachineNotFound(provider_id=id_) from error

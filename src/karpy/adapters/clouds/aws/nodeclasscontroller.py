@@ -100,7 +100,7 @@ class NodeClassController:
     async def run(self) -> None:
         """Keep all node classes up, until cancelled."""
         await self._at.book.wait_until_synced()
-        self._observer.employ(1)
+        self._observer.set_workers(1)
         while True:
             seen, names = self._at.book.changes, sorted(self._at.book.classes)
             self._forget_others(names)
@@ -314,7 +314,7 @@ class NodeClassController:
         more = len(claims) - _WAITING_SHOWN
         text = f"{shown} and {more} other(s)" if more > 0 else shown
         subject = Subject(EC2_NODE_CLASS, node_class.name, uid=node_class.meta.uid)
-        self._at.notices.tell(
+        self._at.notices.emit(
             Notice(
                 subject,
                 "WaitingOnNodeClaimTermination",

@@ -9,13 +9,13 @@ from karpy.codec.aws.answers import read_tags
 from karpy.core.aws.refusals import ALREADY_EXISTS, is_not_found, is_role_missing
 from karpy.core.aws.tags import (
     cluster_tag,
+    ec2_tags,
     is_profile_name,
     legacy_name,
     profile_name,
     profile_path,
     profile_tags,
     role_name,
-    written,
 )
 from karpy.errors import AwsRefused
 from karpy.model.ec2nodeclass import Ec2NodeClass
@@ -105,7 +105,7 @@ class Profiles:
             path = profile_path(self._calls.region, self._cluster, node_class.meta.uid)
             try:
                 await self._calls.create_instance_profile(
-                    InstanceProfileName=name, Path=path, Tags=written(tags)
+                    InstanceProfileName=name, Path=path, Tags=ec2_tags(tags)
                 )
             except AwsRefused as error:
                 if error.aws_code not in ALREADY_EXISTS:

@@ -372,7 +372,7 @@ class AwsProvider:
         found = self._parts.classes.find(spec.node_class)
         if found is None or found.meta.is_deleting:
             subject = Subject(NODE_CLAIM, spec.claim, uid=spec.token)
-            self._reports.tell(class_missing(subject, spec.node_class))
+            self._reports.emit(class_missing(subject, spec.node_class))
             raise NodeClassNotReady(name=name, problem="it does not exist, or is being deleted")
         ready = found.status.conditions.get(READY)
         if ready is None or ready.status == UNKNOWN:
@@ -512,7 +512,7 @@ class AwsProvider:
                 self._parts.subnets.note_full(each.subnet)
             elif each.code == SERVICE_LINKED_ROLE:
                 sold_out.capacity_types.add(SPOT)
-                self._reports.tell(_role_notice(launch.spec, each))
+                self._reports.emit(_role_notice(launch.spec, each))
             elif is_sold_out(each.code) and each.instance_type:
                 self._note_sold_out(each, launch)
 

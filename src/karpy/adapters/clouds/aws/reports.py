@@ -50,5 +50,5 @@ class Reports(Struct, frozen=True):
 
     trouble: OnTrouble = lambda *_: None
     count: Callable[[Count], None] = lambda _: None
-    tell: Callable[[Notice], None] = lambda _: None
+    emit: Callable[[Notice], None] = lambda _: None
     remark: Callable[[Remark], None] = lambda _: None

@@ -42,7 +42,7 @@ class TaggingController:
 
     async def run(self) -> None:
         """Tag machines, until cancelled."""
-        self._observer.employ(1)
+        self._observer.set_workers(1)
         while True:
             for kept in list(self._records.claims.all()):
                 claim = kept.record

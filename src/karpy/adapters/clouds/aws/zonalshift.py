@@ -6,7 +6,7 @@ from typing import Final
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.classes import NodeClassBook
 from karpy.adapters.clouds.aws.reports import Reports
-from karpy.core.aws.offerings import is_concerned, read_shifts
+from karpy.core.aws.offerings import may_use_any_zone, read_shifts
 from karpy.model.kinds import NODE_POOL
 from karpy.model.notices import Notice, Subject
 from karpy.ports.clock import Clock
@@ -59,8 +59,8 @@ class ZonalShiftController:
             ("ZonalShiftActive", "is active") if is_active else ("ZonalShiftCleared", "is over")
         )
         for pool, asked in self._book.pools().items():
-            if is_concerned(asked, zones):
-                self._reports.tell(
+            if may_use_any_zone(asked, zones):
+                self._reports.emit(
                     Notice(
                         Subject(NODE_POOL, pool),
                         reason,

@@ -88,7 +88,7 @@ def read_machine(obj: JsonObject, now: datetime) -> Machine:
         annotations=node.meta.annotations,
         capacity=node.capacity,
         allocatable=node.allocatable,
-        is_ending=node.meta.is_deleting,
+        is_terminating=node.meta.is_deleting,
     )
 
 

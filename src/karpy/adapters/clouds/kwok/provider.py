@@ -132,7 +132,7 @@ class KwokProvider:
         if name is not None:
             await self._arrivals.call_off(name)
             there = await self._find(name)
-            if there is not None and not there.is_ending:
+            if there is not None and not there.is_terminating:
                 with asking(f"delete node `{name}`"), suppress(NotFound):
                     await self._objects.delete(NODE, name)
         raise MachineNotFound(provider_id=provider_id)
@@ -142,7 +142,7 @@ class KwokProvider:
         name = name_of(provider_id)
         if name is not None:
             machine = self._arrivals.find(name) or await self._find(name)
-            if machine is not None and not machine.is_ending:
+            if machine is not None and not machine.is_terminating:
                 return machine
         raise MachineNotFound(provider_id=provider_id)
 
@@ -153,7 +153,7 @@ class KwokProvider:
         there = [each async for each in self._machines()]
         known = {each.provider_id for each in there}
         return [
-            *(each for each in there if not each.is_ending),
+            *(each for each in there if not each.is_terminating),
             *(each for each in expected.values() if each.provider_id not in known),
         ]
 
