@@ -22,8 +22,8 @@ class Reason(Enum):
         "kube-scheduler has not given up on it yet, or a scheduling gate holds it"
     )
     PREEMPTING = "it waits for the pods it preempts on another node"
-    ON_ITS_WAY = "an earlier decision has found a place for it, and it is about to get there"
-    PLACE_TAKEN = "others took its place, and nodes that were made together with it are to open yet"
+    ON_ITS_WAY = "an earlier decision has found a node for it, and it is not bound there yet"
+    PLACE_TAKEN = "other pods took its place; nodes of the same decision are not schedulable yet"
     LAUNCHED_IN_VAIN = "nodes were launched for it in vain, and the next launch waits a while"
     OPTED_OUT = "it asks for nodes that belong to no NodePool"
     RESTRICTED_LABEL = "it selects nodes by a label that may not be asked for"
@@ -45,9 +45,9 @@ class Reason(Enum):
     NO_HOST = "no node has room and no NodePool can make one that would"
     WAITS_FOR_RESERVATION = "reserved capacity that would suit it is taken for now"
     MIN_VALUES_TRUNCATED = "the cheapest types to launch with lack the variety minValues asks for"
-    UNDECIDED = "time ran out before its turn; the next decision is about it again"
+    UNDECIDED = "time ran out before its turn; the next decision considers it again"
     TOO_COMPLEX = "it has very many constraints; it comes after all others, and no time was left"
-    DECISION_FAILED = "a decision with it failed by a mistake in karpy; without it, it does not"
+    DECISION_FAILED = "decisions fail with it, by a bug in karpy; without it they succeed"
 
 
 class Constraint(Enum):
@@ -78,8 +78,8 @@ class NodeReason(Enum):
     """Why a node was left alone."""
 
     GONE = "its NodeClaim does not exist any more"
-    IN_COMMAND = "a disruption command is about it already"
-    UNMANAGED = "no NodeClaim of ours is behind it"
+    IN_COMMAND = "it is in a disruption command already"
+    UNMANAGED = "it has no NodeClaim that Karpy manages"
     NO_NODE = "its NodeClaim has no Node yet"
     UNREADABLE = "its Node, NodeClaim or NodePool cannot be read"
     REBOOTING = "it is rebooting"
@@ -87,7 +87,7 @@ class NodeReason(Enum):
     UNREGISTERED = "it is neither initialized nor registered"
     UNINITIALIZED = "it is not initialized"
     NOMINATED = "a pending pod is nominated to it"
-    BACKING_OFF = "a disruption command about it has failed, and the next one waits a while"
+    BACKING_OFF = "its last disruption command failed, and the next one waits a while"
     DO_NOT_DISRUPT = "its annotation karpenter.sh/do-not-disrupt forbids disruption"
     NO_POOL_LABEL = "no label says which NodePool it belongs to"
     POOL_MISSING = "its NodePool does not exist, or has no instance types"
@@ -115,16 +115,16 @@ class NodeReason(Enum):
     SCORE_TOO_LOW = "the move would save too little for the pods that it disrupts"
     NOT_CONSIDERED = "another command was found first"
     OUT_OF_TIME = "time ran out before its turn; the next pass looks at it again"
-    PINNED = "a pod there is of no ReplicaSet, Job or DaemonSet, so that no scale-in empties it"
+    PINNED = "a pod there has no ReplicaSet, Job or DaemonSet, so that no scale-in removes it"
     NOT_DRIFTED = "it matches its NodePool and its node class"
     DO_NOT_REPAIR = "its annotation karpenter.sh/do-not-repair forbids repair"
     REPAIR_NEEDS_POOL = "it is broken, but without a NodePool nothing can replace it safely"
-    REPAIR_NEEDS_GRACE = "it is broken, pods forbid its disruption, and no grace period ends that"
+    REPAIR_NEEDS_GRACE = "it is broken, pods forbid its disruption, and no grace period limits that"
     MOSTLY_UNHEALTHY = "too many nodes of its NodePool are unhealthy at once"
-    POOL_SHRINKING = "its NodePool is about to give up nodes anyway"
-    POOL_SIZE = "its NodePool needs it to have as many nodes as it should"
-    NO_REPLACEMENT = "nothing that could take its place can be launched before it goes"
-    CHANGED = "what was decided about it does not hold any more"
+    POOL_SHRINKING = "its NodePool has more nodes than replicas, and is about to delete some"
+    POOL_SIZE = "its NodePool has no more nodes than replicas"
+    NO_REPLACEMENT = "no replacement can be launched before it is deleted"
+    CHANGED = "the cluster has changed since the decision to disrupt it"
 
 
 class Exclusion(Struct, frozen=True, gc=False):
