@@ -122,7 +122,7 @@ class NodeReason(Enum):
     REPAIR_NEEDS_GRACE = "it is broken, pods forbid its disruption, and no grace period limits that"
     MOSTLY_UNHEALTHY = "too many nodes of its NodePool are unhealthy at once"
     POOL_SHRINKING = "its NodePool has more nodes than replicas, and is about to delete some"
-    POOL_SIZE = "its NodePool has no more nodes than replicas"
+    POOL_SIZE = "its NodePool needs it to have as many nodes as replicas"
     NO_REPLACEMENT = "no replacement can be launched before it is deleted"
     CHANGED = "the cluster has changed since the decision to disrupt it"
 
