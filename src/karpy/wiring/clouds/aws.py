@@ -297,7 +297,7 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
     settings = await _discovered(settings, cluster, site)
     made = _Made(settings, calls, cluster, site)
     if settings.enable_zonal_shift:
-        await made.shifts.look()
+        await made.shifts.refresh()
     if settings.interruption_queue:
         await _warn_of_others(site)
     await made.marketplace.refresh_types()
@@ -443,13 +443,13 @@ class _Made:
         yield Part(name, capacity.run)
         parameters = ParameterController(finders.parameters, self._calls, self._site.clock)
         for name, period, work in (
-            ("providers.ssm.invalidation", PARAMETER_PERIOD, parameters.look),
+            ("providers.ssm.invalidation", PARAMETER_PERIOD, parameters.invalidate),
             ("providers.instancetype", MARKET_PERIOD, self.marketplace.renew_types),
             ("providers.pricing", MARKET_PERIOD, self.marketplace.renew_prices),
             ("providers.version", CLUSTER_PERIOD, self._cluster.refresh),
             ("cloudprovider.metrics", _MEASURED, self._measure),
             *(
-                (("zonalshift", SHIFT_PERIOD, self.shifts.look),)
+                (("zonalshift", SHIFT_PERIOD, self.shifts.refresh),)
                 * self._settings.enable_zonal_shift
             ),
         ):

@@ -43,10 +43,10 @@ def test_nodepools_are_told_of_a_shift_and_of_its_end_once_each() -> None:
         shifted = []
         some.tables.shift("z1", some.clock.now() + timedelta(minutes=10))
         for _ in range(2):
-            await controller.look()
+            await controller.refresh()
             shifted.append(controller.zones())
         some.tables.shifts.clear()
-        await controller.look()
+        await controller.refresh()
         return [*shifted, controller.zones()]
 
     with account() as some:
