@@ -46,7 +46,7 @@ class Reason(Enum):
     WAITS_FOR_RESERVATION = "reserved capacity that would suit it is taken for now"
     MIN_VALUES_TRUNCATED = "the cheapest types to launch with lack the variety minValues asks for"
     UNDECIDED = "time ran out before its turn; the next decision considers it again"
-    TOO_COMPLEX = "it has very many constraints; it comes after all others, and no time was left"
+    TOO_COMPLEX = "it has very many constraints, so that it came last, and no time was left"
     DECISION_FAILED = "decisions fail with it, by a bug in karpy; without it they succeed"
 
 

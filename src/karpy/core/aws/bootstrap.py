@@ -73,7 +73,7 @@ def registration_taints(taints: Iterable[Taint], startup: Iterable[Taint]) -> tu
 def node_labels(
     labels: Mapping[str, str], capacity_type: str, *, is_custom: bool = False
 ) -> dict[str, str]:
-    """Return the labels that a kubelet sets on its node; raise UserDataInvalid for others."""
+    """Return the labels that a kubelet sets; raise UserDataInvalid if one is not a valid label."""
     wanted = {**labels, CAPACITY_TYPE: capacity_type}
     for key, value in sorted(wanted.items()):
         # Labels become part of a script that root runs: a label must not inject a command.
