@@ -103,7 +103,7 @@ class Silence:
     def failed(self, launch: Launch, error: KarpyError) -> None:
         """Hear of a launch that failed."""
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         """Hear a notice."""
 
     def count(self, count: Count) -> None:

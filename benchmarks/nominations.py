@@ -242,7 +242,7 @@ class Ledger:
     def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
         """Leave it."""
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         """Leave it."""
 
     def count(self, count: Count) -> None:

@@ -95,7 +95,7 @@ async def test_a_launch_tells_what_machine_it_is(stage: Stage) -> None:
     assert machine.labels[CAPACITY_TYPE] == "on-demand"
     assert machine.capacity["cpu"] == stage.goods.cpu
     assert machine.allocatable["cpu"] == stage.goods.allocatable
-    assert not machine.is_ending
+    assert not machine.is_terminating
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class Heard:
         self.remarks: list[Remark] = []
         self.failures: list[KarpyError] = []
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         self.notices.append(notice)
 
     def count(self, count: Count) -> None:

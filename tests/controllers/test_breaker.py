@@ -12,7 +12,7 @@ from karpy.adapters.mirror.records import IndexedShelf, RecordBook
 from karpy.controllers import breaker as module
 from karpy.controllers.breaker import Breaker
 from karpy.model.pods import Pod
-from karpy.model.snapshot import Vain, VainLaunches
+from karpy.model.snapshot import VainCause, VainLaunches
 from karpy.model.verdicts import Launch
 from karpy.ports.records import Kept
 from karpy.sim.clock import LoopClock
@@ -91,7 +91,9 @@ async def test_a_pod_that_is_decided_on_again_was_launched_for_in_vain() -> None
     (found,) = scene.decide(waiting, B)
 
     now = scene.clock.now()
-    expected = VainLaunches("default/a", 1, now, now + timedelta(seconds=1), Vain.LEFT_OUT, SAID)
+    expected = VainLaunches(
+        "default/a", 1, now, now + timedelta(seconds=1), VainCause.LEFT_OUT, SAID
+    )
     assert found == expected
     assert scene.heard.counted("karpy_launches_in_vain_total") == 1
     assert [each.event for each in scene.heard.remarks] == ["launched nodes in vain"]
@@ -165,7 +167,7 @@ async def test_a_machine_that_is_gone_before_its_pods_came_was_launched_in_vain(
     scene.launch("c1", A)
     scene.records.claims.put("c1", None)
 
-    assert [each.why for each in scene.decide(A)] == [Vain.NODE_GONE]
+    assert [each.why for each in scene.decide(A)] == [VainCause.NODE_GONE]
 
 
 @contextmanager
@@ -185,10 +187,10 @@ def pushed_out_after(scene: Scene, seconds: float) -> Iterator[Callable[[], None
     yield push
 
 
-@pytest.mark.parametrize(("seconds", "found"), [(3.0, [Vain.PUSHED_OUT]), (70.0, [])])
+@pytest.mark.parametrize(("seconds", "found"), [(3.0, [VainCause.PUSHED_OUT]), (70.0, [])])
 @on_virtual_time
 async def test_a_pod_that_is_pushed_out_soon_was_launched_for_in_vain(
-    seconds: float, found: list[Vain]
+    seconds: float, found: list[VainCause]
 ) -> None:
     scene = Scene()
     with pushed_out_after(scene, seconds):

@@ -31,7 +31,7 @@ class Heard:
         self.expecting: list[str] = []
         self.failures: list[str] = []
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         self.notices.append(notice)
 
     def deciding(self, snapshot: Snapshot) -> None:

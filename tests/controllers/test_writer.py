@@ -35,7 +35,7 @@ class Heard:
     def __init__(self) -> None:
         self.told: list[Notice | Count | Remark] = []
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         self.told.append(notice)
 
     def count(self, count: Count) -> None:

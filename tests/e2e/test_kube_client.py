@@ -367,8 +367,8 @@ async def test_events_are_taken_about_pods_and_nodes(cluster: Connection, namesp
         on_trouble=lambda _, error: troubles.append(error.message),
     )
     node = f"node-{uuid4().hex[:8]}"
-    recorder.tell(Notice(Subject(POD, "web-1", namespace, "u1"), "Nominated", "x" * 2000))
-    recorder.tell(Notice(Subject(NODE, node), "FailedDraining", "no", is_warning=True))
+    recorder.emit(Notice(Subject(POD, "web-1", namespace, "u1"), "Nominated", "x" * 2000))
+    recorder.emit(Notice(Subject(NODE, node), "FailedDraining", "no", is_warning=True))
     recorder.close()
     await recorder.run()
 

@@ -25,7 +25,7 @@ from karpy.model.settings import (
     ReservedMode,
     Settings,
 )
-from karpy.model.snapshot import Snapshot, Vain, VainLaunches
+from karpy.model.snapshot import Snapshot, VainCause, VainLaunches
 from tests.builders import NOON, controller, daemon, daemon_pod, owner, pod, service
 from tests.builders.pods import PodFields
 from tests.fuzz.clouds import random_catalog, random_overlays, random_pools
@@ -104,7 +104,7 @@ def _random_vain_launches(dice: Dice, pods: Sequence[Pod]) -> list[VainLaunches]
     groups = sorted({pod.group for pod in dice.some(pods, 0, 3)})
     retry_at = [NOON + timedelta(seconds=dice.number(-5, 5)) for _ in groups]
     return [
-        VainLaunches(group, dice.number(1, 9), NOON, when, dice.one(list(Vain)))
+        VainLaunches(group, dice.number(1, 9), NOON, when, dice.one(list(VainCause)))
         for group, when in zip(groups, retry_at, strict=True)
     ]
 

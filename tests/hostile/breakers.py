@@ -42,7 +42,7 @@ class Witness(Deaf):
     def record_pool(self, *_: object) -> None:
         return
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         self.notices.append(notice)
 
     def count(self, count: Count) -> None:

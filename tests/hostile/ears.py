@@ -46,7 +46,7 @@ class Ears:
         self.voice = Reporter(self.metrics, log)
         self.notices: list[Notice] = []
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         self.notices.append(notice)
 
     @property

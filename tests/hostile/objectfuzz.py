@@ -158,7 +158,7 @@ class _Play:
         self._world = World(_SETTINGS, seed=seed, catalog=SMALL)
         self._objects = SpoiltObjects(self._world.store, Mutations(seed), self._ending)
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         del notice
 
     def count(self, count: Count) -> None:

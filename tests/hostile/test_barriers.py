@@ -163,7 +163,7 @@ async def test_a_pod_with_which_decisions_fail_waits_alone(monkeypatch: pytest.M
     assert set(ears.failures) == {("provisioner", "hostile", "ZeroDivisionError: no even spread")}
     assert ears.counted(ERRORS, "provisioner") > 0
     assert [note.partition(";")[0] for note in told] == [
-        "Failed to schedule pod, a decision with it failed by a mistake in karpy"
+        "Failed to schedule pod, decisions fail with it, by a bug in karpy"
     ]
 
 

@@ -32,10 +32,10 @@ from karpy.model.times import (
     DURATION_LENGTH_MAX,
     LONGEST,
     MOMENT_LENGTH_MAX,
+    clamp_moment,
     parse_duration,
     parse_moment,
     span,
-    within_reach,
 )
 from karpy.sim.store.quantities import QUANTITY_LENGTH_MAX as CANONICAL_LENGTH_MAX
 from karpy.sim.store.quantities import canonical
@@ -283,7 +283,7 @@ def test_any_three_durations_can_be_added_to_a_moment(text: str) -> None:
 
     assert moment is not None
     assert moment - 3 * LONGEST < moment < moment + 3 * LONGEST
-    assert within_reach(moment) == moment
+    assert clamp_moment(moment) == moment
 
 
 def test_an_object_says_no_duration_that_cannot_be_added_to_its_moments() -> None:

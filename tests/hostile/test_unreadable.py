@@ -57,7 +57,7 @@ async def test_pods_with_managed_fields_that_no_decoder_takes_are_read(fields: s
     listed = {"pods": [json.dumps(pod("a")), deep(pod("b"), fields), json.dumps(pod("c"))]}
 
     async with mirrored(listed) as (mirror, reports):
-        found = sorted(each.key for each in mirror.pods.under("n1") if not each.unreadable)
+        found = sorted(each.key for each in mirror.pods.by_index("n1") if not each.unreadable)
 
     assert found == ["shop/a", "shop/b", "shop/c"]
     assert reports.unreadable == []
@@ -119,7 +119,7 @@ async def test_a_value_of_the_future_never_makes_a_node_look_empty(
 ) -> None:
     del name
     async with mirrored({"pods": [json.dumps(pod("odd", **parts))]}) as (mirror, _):
-        found = [(each.key, is_reschedulable(each)) for each in mirror.pods.under("n1")]
+        found = [(each.key, is_reschedulable(each)) for each in mirror.pods.by_index("n1")]
 
     assert found == [("shop/odd", True)]
 

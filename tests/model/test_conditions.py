@@ -12,7 +12,7 @@ def said(type_: str, status: str, reason: str = "", generation: int = 1) -> Cond
 
 
 def test_what_readiness_depends_on_is_unknown_at_first() -> None:
-    begun = EMPTY.begun(created=NOON, now=LATER, generation=1)
+    begun = EMPTY.with_unknown(created=NOON, now=LATER, generation=1)
 
     assert [(each.type, each.status, each.changed) for each in begun.items] == [
         ("Launched", UNKNOWN, NOON),
@@ -20,11 +20,11 @@ def test_what_readiness_depends_on_is_unknown_at_first() -> None:
         (READY, UNKNOWN, LATER),
     ]
     assert {each.reason for each in begun.items} == {"AwaitingReconciliation"}
-    assert begun.begun(NOON, LATER, 1) is begun
+    assert begun.with_unknown(NOON, LATER, 1) is begun
 
 
 def test_an_object_is_ready_once_everything_it_depends_on_is() -> None:
-    begun = EMPTY.begun(NOON, NOON, 1)
+    begun = EMPTY.with_unknown(NOON, NOON, 1)
 
     half = begun.with_condition(said("Launched", TRUE), LATER)
     whole = half.with_condition(said("Registered", TRUE), LATER)
@@ -41,7 +41,9 @@ def test_an_object_is_ready_once_everything_it_depends_on_is() -> None:
 
 
 def test_something_that_failed_makes_the_object_unready() -> None:
-    failed = EMPTY.begun(NOON, NOON, 1).with_condition(said("Launched", FALSE, "Broken"), LATER)
+    failed = EMPTY.with_unknown(NOON, NOON, 1).with_condition(
+        said("Launched", FALSE, "Broken"), LATER
+    )
 
     root = failed.get(READY)
     assert root is not None
@@ -66,7 +68,7 @@ def test_saying_the_same_again_is_no_change() -> None:
 
 def test_what_was_true_of_an_older_generation_does_not_make_ready() -> None:
     ready = (
-        EMPTY.begun(NOON, NOON, 1)
+        EMPTY.with_unknown(NOON, NOON, 1)
         .with_condition(said("Launched", TRUE), NOON)
         .with_condition(said("Registered", TRUE), NOON)
     )

@@ -22,9 +22,9 @@ from karpy.model.pods import (
     PodDisruption,
     PodRules,
     PodVolume,
-    as_it_runs,
+    daemon_pod_rank,
     daemon_set_of,
-    precedence,
+    with_requests_of,
 )
 from karpy.model.requirements import one_of
 from tests.builders import daemon, owner, pod
@@ -258,13 +258,13 @@ def test_a_budget_covers_pods_of_its_namespace_that_it_selects(
     ids=["older", "name", "waiting"],
 )
 def test_the_newest_pod_that_runs_counts(behind: Pod) -> None:
-    assert max(behind, OLD, key=precedence) is OLD
+    assert max(behind, OLD, key=daemon_pod_rank) is OLD
 
 
 def test_of_pods_that_wait_the_newest_counts() -> None:
     old, new = replace(OLD, phase="Pending"), replace(OLD, phase="Pending", created=LATER)
 
-    assert max(new, old, key=precedence) is new
+    assert max(new, old, key=daemon_pod_rank) is new
 
 
 def test_only_the_controller_of_a_pod_is_its_daemon_set() -> None:
@@ -279,7 +279,7 @@ def test_a_daemon_set_takes_what_its_pod_takes_on_the_nodes_of_its_template() ->
     template = daemon("agent", cpu="1", terms=[NodeTerm(())])
     there = daemon_pod("agent-x", cpu="2", ports=[HostPort(80)], terms=[PINNED])
 
-    seen = as_it_runs(template, there).pod
+    seen = with_requests_of(template, there).pod
 
     assert seen == replace(
         template.pod,
@@ -292,4 +292,4 @@ def test_a_daemon_set_takes_what_its_pod_takes_on_the_nodes_of_its_template() ->
 def test_a_daemon_set_without_a_pod_is_as_its_template_says() -> None:
     template = daemon("agent", cpu="1")
 
-    assert as_it_runs(template, None) is template
+    assert with_requests_of(template, None) is template

@@ -248,7 +248,7 @@ async def test_a_cloud_fails_like_an_api_server() -> None:
         assert not await cloud.drift(ClaimRecord(Identity("c1")))
         assert cloud.catalog().types
         await cloud.terminate(machine.provider_id)
-        assert (await cloud.machine(machine.provider_id)).is_ending
+        assert (await cloud.machine(machine.provider_id)).is_terminating
 
 
 @on_virtual_time

@@ -62,7 +62,7 @@ class Life:
         if phase == "Pending" and self._is_leader:
             self._state.acked(pod)
             subject = Subject(POD, pod.name, pod.namespace, pod.uid)
-            self._events.tell(Notice(subject, "Nominated", "", same_as=(pod.uid,)))
+            self._events.emit(Notice(subject, "Nominated", "", same_as=(pod.uid,)))
 
 
 class _Silent:

@@ -93,7 +93,7 @@ class Stagehands:
         """Return the cluster as the operator sees it."""
         return None if self.operator is None else self.operator.mirror.snapshot()
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         del notice
 
     def count(self, count: Count) -> None:

@@ -25,7 +25,7 @@ class Told:
     def __init__(self) -> None:
         self.notices: list[Notice] = []
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         self.notices.append(notice)
 
 

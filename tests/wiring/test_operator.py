@@ -61,7 +61,7 @@ class Heard(Struct):
 
     remarks: list[Remark] = []
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         del notice
 
     def count(self, count: Count) -> None:

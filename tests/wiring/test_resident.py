@@ -22,7 +22,7 @@ from tests.sim.stories import on_virtual_time
 class Deaf:
     """A Voice that ignores everything but failures, which it raises."""
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         del notice
 
     def count(self, count: Count) -> None:

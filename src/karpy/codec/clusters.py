@@ -14,9 +14,9 @@ from karpy.model.pods import (
     DaemonSet,
     Pod,
     PodController,
-    as_it_runs,
+    daemon_pod_rank,
     daemon_set_of,
-    precedence,
+    with_requests_of,
 )
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.storage import PersistentVolumeClaim
@@ -72,9 +72,9 @@ def join_daemons(inventory: Inventory) -> tuple[DaemonSet, ...]:
     for pod in inventory.pods.values():
         owner = daemon_set_of(pod)
         if owner is not None and pod.is_active:
-            pods[owner] = max(pods.get(owner, pod), pod, key=precedence)
+            pods[owner] = max(pods.get(owner, pod), pod, key=daemon_pod_rank)
     return tuple(
-        as_it_runs(each, pods.get((each.namespace, each.pod.uid)))
+        with_requests_of(each, pods.get((each.namespace, each.pod.uid)))
         for each in inventory.daemons.values()
     )
 

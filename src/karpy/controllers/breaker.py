@@ -21,7 +21,7 @@ from karpy.core.scheduling.breaker import (
 )
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
-from karpy.model.snapshot import Snapshot, Vain, VainLaunches
+from karpy.model.snapshot import Snapshot, VainCause, VainLaunches
 from karpy.model.verdicts import Launch
 from karpy.ports.clock import Clock
 from karpy.ports.records import Kept, Records
@@ -128,7 +128,7 @@ class Breaker:
 
     def _why_vain(
         self, attempt: "_Attempt", waiting: Collection[str], groups: Collection[str]
-    ) -> Vain | None:
+    ) -> VainCause | None:
         return why_vain(
             self._pods_of(attempt),
             waiting,
@@ -137,7 +137,7 @@ class Breaker:
             has_claims=any(map(self._is_there, attempt.claims)),
         )
 
-    def _count(self, attempt: "_Attempt", why: Vain, now: datetime) -> bool:
+    def _count(self, attempt: "_Attempt", why: VainCause, now: datetime) -> bool:
         """Count a launch in vain, unless it was decided before the last one was known."""
         before = self._vain.get(attempt.group)
         if before is not None and attempt.decided <= before.last:

@@ -67,11 +67,11 @@ class ControllerContext(Struct, frozen=True):
 
     def nodes_of(self, claim: ClaimRecord) -> list[Kept[NodeRecord]]:
         """Return the Nodes with the provider ID of a NodeClaim."""
-        return list(self.records.nodes.under(claim.provider_id)) if claim.provider_id else []
+        return list(self.records.nodes.by_index(claim.provider_id)) if claim.provider_id else []
 
     def claims_of(self, node: NodeRecord) -> list[Kept[ClaimRecord]]:
         """Return the NodeClaims with the provider ID of a Node."""
-        return list(self.records.claims.under(node.provider_id)) if node.provider_id else []
+        return list(self.records.claims.by_index(node.provider_id)) if node.provider_id else []
 
 
 def only(kept: list[Kept[NodeRecord]]) -> Kept[NodeRecord] | None:

@@ -331,7 +331,7 @@ class Occupants:
     async def _list(self, node: str) -> tuple[Pod, ...]:
         async with self._slots:
             page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
-        watched = self._context.records.pods.under(node)
+        watched = self._context.records.pods.by_index(node)
         return _with_unreadable([bound_pod(each) for each in page.items], watched)
 
 

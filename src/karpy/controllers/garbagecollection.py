@@ -54,7 +54,7 @@ class GarbageCollector:
 
     async def _collect_claim(self, kept: Kept[ClaimRecord], alive: frozenset[str]) -> None:
         nodes = [each.record for each in self._context.nodes_of(kept.record)]
-        pods = [pod for node in nodes for pod in self._context.records.pods.under(node.name)]
+        pods = [pod for node in nodes for pod in self._context.records.pods.by_index(node.name)]
         changes = collect_claim(kept.record, alive, nodes, count_reschedulable(pods))
         await self._context.writer.carry_out(changes, claim=kept)
 
@@ -74,7 +74,7 @@ class GarbageCollector:
         with Barrier(partial(self._context.on_failure, orphan.provider_id)):
             with suppress(MachineNotFound):
                 await self._context.cloud.terminate(orphan.provider_id)
-            for kept in self._context.records.nodes.under(orphan.provider_id):
+            for kept in self._context.records.nodes.by_index(orphan.provider_id):
                 with suppress(NotFound):
                     await self._context.objects.delete(NODE, kept.record.name)
 
@@ -83,4 +83,4 @@ class GarbageCollector:
 
 
 def _cloud_machine(machine: Machine) -> CloudMachine:
-    return CloudMachine(machine.provider_id, machine.claim, machine.created, machine.is_ending)
+    return CloudMachine(machine.provider_id, machine.claim, machine.created, machine.is_terminating)

@@ -45,7 +45,7 @@ class InterruptionController:
 
     async def run(self) -> None:
         """Act on machine events, several at a time, until cancelled."""
-        self._context.observer.employ(_WORKERS)
+        self._context.observer.set_workers(_WORKERS)
         free = asyncio.Semaphore(_WORKERS)
         async with asyncio.TaskGroup() as group:
             async for event in self._cloud.machine_events():
@@ -77,7 +77,7 @@ class InterruptionController:
     async def _interrupt(self, kept: Kept[ClaimRecord], announcement: Announcement) -> None:
         context = self._context
         nodes = [each.record for each in context.nodes_of(kept.record)]
-        pods = sum(count_reschedulable(context.records.pods.under(each.name)) for each in nodes)
+        pods = sum(count_reschedulable(context.records.pods.by_index(each.name)) for each in nodes)
         changes = interrupt(kept.record, nodes, announcement, context.clock.now(), pods)
         await context.writer.carry_out(changes, claim=kept)
 

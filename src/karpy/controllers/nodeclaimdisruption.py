@@ -88,7 +88,7 @@ class NodeClaimDisruptionController:
 
     async def _reconciled(self, claim: ClaimRecord, node: Kept[NodeRecord] | None) -> Changes:
         now = self._context.clock.now()
-        pods = () if node is None else self._context.records.pods.under(node.record.name)
+        pods = () if node is None else self._context.records.pods.by_index(node.record.name)
         expiry = check_expiry(claim, now, count_reschedulable(pods))
         if expiry.deletes_claim or not claim.conditions.is_true(LAUNCHED):
             return expiry

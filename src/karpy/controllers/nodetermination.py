@@ -93,7 +93,9 @@ class TerminationController:
         return terminate_node(draining, attachments, self._context.clock.now())
 
     async def _pods(self, node: NodeRecord) -> tuple[Pod, ...]:
-        return await self._listed_pods(node) if self._context.records.pods.under(node.name) else ()
+        return (
+            await self._listed_pods(node) if self._context.records.pods.by_index(node.name) else ()
+        )
 
     async def _listed_pods(self, node: NodeRecord) -> tuple[Pod, ...]:
         page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))

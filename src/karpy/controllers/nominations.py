@@ -344,7 +344,7 @@ class NominationWithdrawal:
         if node is not None and not claims:
             # The node has no NodeClaim: Karpy nominates no pod to it.
             return False
-        is_emptying = any(pod.is_deleting for pod in self._context.records.pods.under(name))
+        is_emptying = any(pod.is_deleting for pod in self._context.records.pods.by_index(name))
         claim = claims[0].record if claims else None
         return is_in_vain(claim, is_emptying=is_emptying, now=self._context.clock.now())
 

@@ -198,7 +198,7 @@ class ProvisioningController:
 
     def _publish(self, notices: Iterable[Notice]) -> None:
         for notice in notices:
-            self._notices.tell(notice)
+            self._notices.emit(notice)
 
     async def _launch(self, launch: Launch, pods: dict[str, Pod]) -> None:
         # A launch that fails must not end the other launches; its pods trigger again.

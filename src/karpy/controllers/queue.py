@@ -23,7 +23,7 @@ OnFailure = Callable[[str, KarpyError], None]
 class Unobserved:
     """The port Observer for work that is not measured: ignores every call."""
 
-    def employ(self, workers: int) -> None:
+    def set_workers(self, workers: int) -> None:
         """Ignore the number of workers."""
 
     def add(self, key: str) -> None:
@@ -150,7 +150,7 @@ class WorkQueue:
         self, work: Work, *, workers: int = 1, on_failure: OnFailure = lambda *_: None
     ) -> None:
         """Reconcile keys, several at a time, until the queue is closed and empty."""
-        self._observer.employ(workers)
+        self._observer.set_workers(workers)
         # One task per key: thousands of idle workers would all wake up at every change.
         free = asyncio.Semaphore(workers)
         async with asyncio.TaskGroup() as group:
@@ -204,7 +204,7 @@ async def every(
 ) -> None:
     """Repeat work until cancelled; `often` has the number and period of the first rounds."""
     count, short = often
-    observer.employ(1)
+    observer.set_workers(1)
     while True:
         failed: list[KarpyError] = []
         observer.take("")

@@ -78,7 +78,7 @@ class RebootController:
         return issued(claim, node, self._context.clock.now())
 
     async def _pods(self, node: NodeRecord) -> tuple[Pod, ...]:
-        if not self._context.records.pods.under(node.name):
+        if not self._context.records.pods.by_index(node.name):
             return ()
         page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
         return tuple(bound_pod(each) for each in page.items)

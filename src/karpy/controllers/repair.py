@@ -64,7 +64,7 @@ class RepairController:
         peers = (each for each in self._peers(claim) if each.name != node.name)
         snapshot = Snapshot(
             now=self._context.clock.now(),
-            pods=tuple(self._context.records.pods.under(node.name)),
+            pods=tuple(self._context.records.pods.by_index(node.name)),
             nodes=(join_node(node, claim), *(join_node(each, None) for each in peers)),
             repair=RepairRules(tuple(self._policies)),
         )

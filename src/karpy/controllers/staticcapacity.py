@@ -134,7 +134,9 @@ class StaticCapacityController:
             snapshot = self._cluster.snapshot()
             nodes = self._nodes(kept.record, snapshot, memory)
             reads_deletion_cost = not snapshot.settings.manages_deletion_cost
-        pods = tuple(pod for each in nodes for pod in self._context.records.pods.under(each.name))
+        pods = tuple(
+            pod for each in nodes for pod in self._context.records.pods.by_index(each.name)
+        )
         now = self._context.clock.now()
         question = ThinOutQuestion(now, kept.record, heads, nodes, pods, reads_deletion_cost)
         pause, verdict = await self._decide(question)

@@ -183,7 +183,7 @@ class Writer:
 
     def _report(self, outcome: Changes) -> None:
         for notice in outcome.notices:
-            self._notices.tell(notice)
+            self._notices.emit(notice)
         for count in outcome.counts:
             self._telemetry.count(count)
         for remark in outcome.remarks:

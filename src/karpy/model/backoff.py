@@ -1,13 +1,13 @@
-"""Ever longer pauses."""
+"""Exponential backoff with jitter."""
 
 from collections.abc import Callable
 
 Dice = Callable[[], float]
-"""Gives a number from 0 to 1; spreads out requests that would all come at the same moment."""
+"""Returns a random number from 0 to 1: the jitter of a pause."""
 
 
 class Backoff:
-    """Ever longer pauses while something keeps failing, spread out by chance."""
+    """Pauses between retries: each is twice as long as the one before, with jitter."""
 
     def __init__(self, first: float, longest: float, dice: Dice = lambda: 1.0) -> None:
         self._first = first
@@ -16,7 +16,7 @@ class Backoff:
         self.failures = 0
 
     def reset(self) -> None:
-        """Begin with short pauses again."""
+        """Start again with the shortest pause."""
         self.failures = 0
 
     def next_pause(self) -> float:

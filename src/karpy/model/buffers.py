@@ -1,4 +1,4 @@
-"""CapacityBuffers: room that is kept free for pods to come."""
+"""CapacityBuffers: room on nodes that is kept free for future pods."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from karpy.model.records import Identity
 from karpy.model.resources import Resources
 
 ACTIVE_CAPACITY: Final = "buffer.x-k8s.io/active-capacity"
-"""How room is kept: by nodes that run before pods need them."""
+"""The provisioning strategy that launches nodes before pods need them."""
 
 
 class ScalableRef(Struct, frozen=True, gc=False):
@@ -24,12 +24,12 @@ class ScalableRef(Struct, frozen=True, gc=False):
 
 
 class PodSource(Struct, frozen=True, gc=False):
-    """What pods are made from: a PodTemplate, or a workload."""
+    """What a buffer's pods are made from: a PodTemplate, or a workload."""
 
     pod: Pod
-    """What its pods look like; name and namespace are those of the source."""
+    """A pod of the template; name and namespace are those of the source."""
     replicas: int = 0
-    """How many pods a workload wants; nothing for a PodTemplate."""
+    """The `replicas` of a workload; 0 for a PodTemplate."""
     generation: int = 0
 
 
@@ -44,23 +44,23 @@ class BufferRecord(Struct, frozen=True, gc=False):
     scalable: ScalableRef | None = None
     replicas: int | None = None
     percentage: int | None = None
-    """Of the workload's replicas."""
+    """Room for this percentage of the workload's replicas."""
     limits: Resources = {}
     settled_strategy: str = ""
     settled_template: str = ""
     settled_generation: int | None = None
     settled_replicas: int | None = None
-    """What its status says: how many pods it makes room for, of which template."""
+    """The fields named `settled_…` are the status: for how many pods of which template."""
     conditions: Conditions = Conditions()
 
     @property
     def key(self) -> str:
-        """Namespace and name, as users write it."""
+        """Namespace and name: `shop/web`."""
         return f"{self.namespace}/{self.meta.name}"
 
     @property
     def source(self) -> tuple[str, str]:
-        """Kind and key of what its pods are made from; empty if it does not say."""
+        """Kind and key of the object that its pods are made from; empty if none is named."""
         if self.pod_template:
             return POD_TEMPLATE.name, f"{self.namespace}/{self.pod_template}"
         if self.scalable is not None:

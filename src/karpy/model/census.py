@@ -1,4 +1,4 @@
-"""Pods that are counted as they come and go, so that a decision need not look at each again."""
+"""Sums over pods, updated as pods change, so that a decision need not read each pod."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import overload
@@ -18,31 +18,31 @@ class PlacedPods(Struct, frozen=True, gc=False):
     labels: Mapping[str, str]
     namespace: str
     nodes: Sequence[str]
-    """The node of each."""
+    """The node of each pod."""
 
 
 class Census(Struct, frozen=True, gc=False):
-    """What pods come to together; pods that are terminal are left out unless it says so."""
+    """Sums over pods; terminal pods are left out, except from `demanding`."""
 
     uncounted: Pods
-    """Pods that are not counted, in order: they have no node, or were given one only since."""
+    """Pods outside the sums, in order: without a node, or placed since the sums were taken."""
     requests: Mapping[str, Resources] = {}
-    """By node, what its pods ask for together."""
+    """The sum of the requests of a node's pods, by node."""
     daemon_requests: Mapping[str, Resources] = {}
-    """By node, what those of them ask for that a DaemonSet owns."""
+    """The sum of the requests of a node's DaemonSet pods, by node."""
     placed: tuple[PlacedPods, ...] = ()
-    """Those with a node, by labels and namespace."""
+    """Pods with a node, by labels and namespace."""
     demanding: Pods = ()
-    """All pods, terminal or not, with a node or without, that take up more than resources."""
+    """Pods with host ports, volumes or anti-affinity, terminal or not, with or without a node."""
 
 
 class CountedPods(Sequence[Pod]):
-    """Pods with the census of just these; a plain tuple of the same pods is equal."""
+    """Pods with their census; equal to a plain tuple of the same pods."""
 
     __slots__ = ("_pods", "census")
 
     def __init__(self, pods: Iterable[Pod], census: Census) -> None:
-        """Take all pods, and what is known of them together."""
+        """Take pods, and the census of exactly these pods."""
         self._pods = tuple(pods)
         self.census = census
 
@@ -75,22 +75,22 @@ class CountedPods(Sequence[Pod]):
 
 
 def is_demanding(pod: Pod) -> bool:
-    """Say whether a pod takes up more than resources: ports, volumes, or the places of others."""
+    """Say whether a pod has host ports, volumes or anti-affinity."""
     return pod.rules.is_demanding
 
 
 def census_of(pods: Sequence[Pod]) -> Census | None:
-    """Return the census of pods; None if they have none."""
+    """Return the census of pods; None for pods that come without one."""
     return pods.census if isinstance(pods, CountedPods) else None
 
 
 def uncounted(pods: Sequence[Pod]) -> Sequence[Pod]:
-    """Return the pods that have to be looked at one by one: all, or those without a node."""
+    """Return the pods that no sum covers: all of them if they have no census."""
     return pods.census.uncounted if isinstance(pods, CountedPods) else pods
 
 
 def exchange(pods: Sequence[Pod], changed: Mapping[int, Pod]) -> Sequence[Pod]:
-    """Replace uncounted pods; `changed` has the new ones by the identity of the old."""
+    """Replace uncounted pods; `changed` maps the `id()` of an old pod to the new pod."""
     exchanged = [changed.get(id(pod), pod) for pod in pods]
     census = census_of(pods)
     if census is None:
@@ -100,7 +100,7 @@ def exchange(pods: Sequence[Pod], changed: Mapping[int, Pod]) -> Sequence[Pod]:
 
 
 def without(pods: Sequence[Pod], gone: Collection[int]) -> Sequence[Pod]:
-    """Leave out uncounted pods; `gone` has their identities."""
+    """Leave out uncounted pods; `gone` holds their `id()`s."""
     rest = tuple(pod for pod in pods if id(pod) not in gone)
     census = census_of(pods)
     if census is None:

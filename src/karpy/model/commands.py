@@ -1,4 +1,4 @@
-"""Disruption commands: nodes that go together, what replaces them, and how far all that is."""
+"""Disruption commands: nodes that are disrupted together, their replacements, and the stage."""
 
 from datetime import datetime, timedelta
 from enum import Enum
@@ -12,7 +12,7 @@ from karpy.model.verdicts import Launch, NodeRefusal
 
 
 class Stage(Enum):
-    """How far a command is."""
+    """The progress of a command."""
 
     PROPOSED = "it waits for its validation"
     TAINTING = "its nodes are being tainted, so that no pod comes any more"
@@ -30,17 +30,17 @@ class CommandNode(Struct, frozen=True, gc=False):
     claim: str
     pool: str
     price: int = 0
-    """Micro-dollars per hour; 0 if that is not known."""
+    """Micro-dollars per hour; 0 if it is not known."""
     pods: int = 0
-    """How many pods need another node."""
+    """How many of its pods need another node."""
     action: RepairAction = RepairAction.REPLACE
-    """A reboot keeps the node; anything else deletes it."""
+    """REBOOT keeps the node, REPLACE deletes it."""
     condition: str = ""
-    """The condition that it is repaired for, as type and reason."""
+    """Type and reason of the node condition that calls for the repair."""
     drain_bound: timedelta | None = None
-    """How long its drain may take at most; None leaves that to its claim."""
+    """The longest drain; None takes the terminationGracePeriod of the NodeClaim."""
     is_escalated: bool = False
-    """Whether it is replaced since reboots have not mended it."""
+    """Whether the node is replaced because reboots did not repair it."""
 
 
 class Replacement(Struct, frozen=True, gc=False):
@@ -48,9 +48,9 @@ class Replacement(Struct, frozen=True, gc=False):
 
     launch: Launch
     claim: str = ""
-    """Name of its NodeClaim once that is created."""
+    """Name of its NodeClaim; empty until the NodeClaim is created."""
     is_initialized: bool = False
-    """Once it was, it counts as such for good: pods may have come to it already."""
+    """Never reset: pods may run on the node as soon as it was initialized once."""
 
 
 class Command(Struct, frozen=True, gc=False):
@@ -64,16 +64,16 @@ class Command(Struct, frozen=True, gc=False):
     nominated: tuple[str, ...] = ()
     """Names of existing nodes that take some of the pods."""
     terminates_first: str = ""
-    """Why the nodes are deleted before anything replaces them; empty if that is not so."""
+    """Why the nodes are deleted before their replacements are launched; empty if they are not."""
     consolidation_type: str = ""
-    """What metrics call the method; empty for those that are no consolidation."""
+    """The label `consolidation_type` of metrics; empty if the method is not consolidation."""
     proposed: datetime | None = None
     id: str = ""
     stage: Stage = Stage.PROPOSED
     begun: datetime | None = None
-    """When it was found valid."""
+    """When its validation succeeded."""
     is_counted: bool = False
-    """Whether metrics have it."""
+    """Whether metrics have counted the command."""
 
     @property
     def is_over(self) -> bool:
@@ -81,17 +81,17 @@ class Command(Struct, frozen=True, gc=False):
 
     @property
     def is_forming(self) -> bool:
-        """Whether budgets do not count its nodes yet, so that nothing else may be proposed."""
+        """Whether its nodes are missing from disruption budgets; no other command may start."""
         return not self.is_over and self.stage is not Stage.WAITING
 
     @property
     def claims(self) -> frozenset[str]:
-        """NodeClaims that no other command may be about."""
+        """NodeClaims that no other command may disrupt."""
         return frozenset() if self.is_over else frozenset(each.claim for each in self.nodes)
 
     @property
     def deleting(self) -> frozenset[str]:
-        """NodeClaims whose pods need another node already: once replacements are launched."""
+        """NodeClaims whose pods need another node now: those of a command that is WAITING."""
         # Earlier, provisioning would launch nodes for the same pods a second time.
         return self.claims if self.stage is Stage.WAITING else frozenset()
 
@@ -101,7 +101,7 @@ class Command(Struct, frozen=True, gc=False):
 
     @property
     def decision(self) -> str:
-        """What logs, metrics and events call it."""
+        """The name of the decision in logs, metrics and events."""
         if not self.nodes:
             return "no-op"
         if self.is_reboot:
@@ -119,7 +119,7 @@ class Command(Struct, frozen=True, gc=False):
         return now - sum(each.launch.price for each in self.replacements)
 
     def __str__(self) -> str:
-        """Write it as logs do."""
+        """Write the command as log lines have it."""
         pools = ",".join(dict.fromkeys(each.pool for each in self.nodes))
         nodes = ", ".join(each.node for each in self.nodes)
         count = len(self.replacements)
@@ -131,14 +131,14 @@ class Command(Struct, frozen=True, gc=False):
 
 
 class DisruptionVerdict(Struct, frozen=True, gc=False):
-    """Nodes to disrupt and what replaces them, and a refusal for every other one considered."""
+    """Nodes to disrupt with their replacements, and a refusal for every other node considered."""
 
     method: str = ""
-    """The method with a command, or that was asked; empty if all were, and none has one."""
+    """The method that has a command or was the only one tried; empty if all found none."""
     commands: tuple[Command, ...] = ()
     refusals: tuple[NodeRefusal, ...] = ()
     is_complete: bool = True
-    """Whether no method ran out of time."""
+    """False if a method ran out of time."""
 
     @property
     def nodes(self) -> tuple[CommandNode, ...]:

@@ -1,4 +1,4 @@
-"""Status conditions, and how a set of them is kept the way Karpenter keeps it."""
+"""Status conditions, and the rules by which Karpenter updates a set of them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,16 +17,16 @@ AWAITING: Final = "AwaitingReconciliation"
 
 
 class Condition(Struct, frozen=True, gc=False):
-    """One thing that is so, is not so, or is not known of an object."""
+    """A condition of an object: True, False or Unknown."""
 
     type: str
     status: str
     changed: datetime
-    """When the status last became what it is."""
+    """The lastTransitionTime: when the status changed last."""
     reason: str = ""
     message: str = ""
     generation: int = 0
-    """Of which generation of the object this was said."""
+    """The observedGeneration."""
 
     @property
     def is_true(self) -> bool:
@@ -35,30 +35,30 @@ class Condition(Struct, frozen=True, gc=False):
 
 class Conditions(Struct, frozen=True, gc=False):
     """
-    The conditions of an object: what its readiness depends on, and others.
+    The conditions of an object, and which of them `Ready` depends on.
 
-    `Ready` is True if everything it depends on is, as of the current generation. Methods return
-    changed copies.
+    `Ready` is True if all `dependents` are True for the current generation. Methods return changed
+    copies.
     """
 
     items: tuple[Condition, ...] = ()
     dependents: tuple[str, ...] = ()
-    """What `Ready` depends on; without any there is no `Ready`."""
+    """Types of the conditions that `Ready` depends on; without any there is no `Ready`."""
 
     def get(self, type_: str) -> Condition | None:
         """Return a condition, or None if it was never set."""
         return next((each for each in self.items if each.type == type_), None)
 
     def status(self, type_: str) -> str:
-        """Return what is known of a condition; one that was never set is unknown."""
+        """Return the status of a condition; Unknown if it was never set."""
         found = self.get(type_)
         return UNKNOWN if found is None else found.status
 
     def is_true(self, type_: str) -> bool:
         return self.status(type_) == TRUE
 
-    def begun(self, created: datetime, now: datetime, generation: int) -> "Conditions":
-        """Say of everything that `Ready` depends on that it is not known yet."""
+    def with_unknown(self, created: datetime, now: datetime, generation: int) -> "Conditions":
+        """Add `Ready` and the conditions that it depends on as Unknown where they are missing."""
         if not self.dependents:
             return self
         missing = [
@@ -75,7 +75,7 @@ class Conditions(Struct, frozen=True, gc=False):
     def with_condition(
         self, condition: Condition, now: datetime, *, is_deleting: bool = False
     ) -> "Conditions":
-        """Say something of the object as of now; a status that stays keeps its time."""
+        """Set a condition; its transition time changes only with its status."""
         before = self.get(condition.type)
         changed = now if before is None or before.status != condition.status else before.changed
         condition = replace(condition, changed=changed)
@@ -84,11 +84,11 @@ class Conditions(Struct, frozen=True, gc=False):
         others = [each for each in self.items if each.type != condition.type]
         if is_deleting:
             others = [replace(each, generation=condition.generation) for each in others]
-        said = replace(self, items=_ordered((*others, condition)))
-        return _rooted(said, now, condition.generation) if self.dependents else said
+        updated = replace(self, items=_ordered((*others, condition)))
+        return _with_ready(updated, now, condition.generation) if self.dependents else updated
 
     def without(self, type_: str) -> "Conditions":
-        """Take back what was said; only of what `Ready` does not depend on."""
+        """Remove a condition; it must be one that `Ready` does not depend on."""
         assert type_ not in self.dependents
         assert type_ != READY
         return replace(self, items=tuple(each for each in self.items if each.type != type_))
@@ -102,20 +102,24 @@ def _ordered(items: Sequence[Condition]) -> tuple[Condition, ...]:
     return tuple(sorted(items, key=lambda each: (each.type == READY, each.changed)))
 
 
-def _rooted(said: Conditions, now: datetime, generation: int) -> Conditions:
-    """Say whether the object is ready, given what that depends on."""
-    told = [found for each in said.dependents if (found := said.get(each)) is not None]
-    unhealthy = [each for each in told if not each.is_true or each.generation != generation]
-    if len(told) == len(said.dependents) and not unhealthy:
+def _with_ready(conditions: Conditions, now: datetime, generation: int) -> Conditions:
+    """Set `Ready` by the conditions that it depends on."""
+    dependents = [
+        found for each in conditions.dependents if (found := conditions.get(each)) is not None
+    ]
+    unhealthy = [each for each in dependents if not each.is_true or each.generation != generation]
+    if len(dependents) == len(conditions.dependents) and not unhealthy:
         status, reason, message = TRUE, READY, ""
     else:
-        is_false = any(each.status == FALSE and each.generation == generation for each in told)
+        is_false = any(
+            each.status == FALSE and each.generation == generation for each in dependents
+        )
         status = FALSE if is_false else UNKNOWN
         reason = "UnhealthyDependents" if is_false else "ReconcilingDependents"
         newest = sorted(unhealthy, key=lambda each: each.changed, reverse=True)
         message = ", ".join(f"{each.type}={each.status}" for each in newest)
-    before = said.get(READY)
+    before = conditions.get(READY)
     changed = now if before is None or before.status != status else before.changed
-    root = Condition(READY, status, changed, reason, message, generation)
-    others = tuple(each for each in said.items if each.type != READY)
-    return replace(said, items=_ordered((*others, root)))
+    ready = Condition(READY, status, changed, reason, message, generation)
+    others = tuple(each for each in conditions.items if each.type != READY)
+    return replace(conditions, items=_ordered((*others, ready)))

@@ -1,4 +1,4 @@
-"""What pods ask of nodes and of each other: taints, selectors, affinity, topology spread."""
+"""Constraints of pods on nodes and other pods: taints, selectors, affinity, topology spread."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 class Taint(Struct, frozen=True, gc=False):
-    """What keeps pods off a node unless they tolerate it."""
+    """A taint of a node: keeps off pods that do not tolerate it."""
 
     key: str
     effect: str
@@ -33,18 +33,18 @@ class Taint(Struct, frozen=True, gc=False):
 
 
 def is_disrupted(taint: Taint) -> bool:
-    """Say whether a taint keeps new pods off a node that is being disrupted."""
+    """Say whether a taint is the one of a node that is being disrupted."""
     return taint.key == DISRUPTED_TAINT and taint.effect == NO_SCHEDULE and not is_gate(taint)
 
 
 def is_gate(taint: Taint) -> bool:
     """
-    Say whether a taint keeps pods off a node until it opens, after its registration.
+    Say whether a taint is a gate: it keeps pods off a node for a while after its registration.
 
-    It is the taint of a disrupted node or of one that is not ready, with a moment as its value:
-    Karpenter removes the one from any node that it does not disrupt, kube-controller-manager the
-    other from any node that is ready. It was that of an unregistered node before, which may be left
-    behind.
+    A gate has the key of a disrupted node or of a node that is not ready, and a moment as its
+    value. Karpenter removes the former from any node that it does not disrupt,
+    kube-controller-manager the latter from any node that is ready. Older versions wrote the key of
+    an unregistered node with NoSchedule, which may still be on a node.
     """
     if taint.effect != NO_SCHEDULE:
         return False
@@ -53,7 +53,7 @@ def is_gate(taint: Taint) -> bool:
 
 
 class Toleration(Struct, frozen=True, gc=False):
-    """Which taints a pod puts up with; an empty key or effect stands for all."""
+    """Which taints a pod tolerates; an empty key or effect stands for all."""
 
     key: str = ""
     operator: str = "Equal"
@@ -71,15 +71,15 @@ class Toleration(Struct, frozen=True, gc=False):
             case "" | "Equal":
                 return bool(self.key) and self.value == taint.value
             case "Gt" | "Lt":
-                mine, its = _as_canonical(self.value), _as_canonical(taint.value)
-                if mine is None or its is None:
+                bound, value = _as_canonical(self.value), _as_canonical(taint.value)
+                if bound is None or value is None:
                     return False
-                return its > mine if self.operator == "Gt" else its < mine
+                return value > bound if self.operator == "Gt" else value < bound
         return False
 
 
 def _as_canonical(text: str) -> int | None:
-    # Parity: numbers in `Gt` and `Lt`: as in Kubernetes' component-helpers, `+5` and `007` are no
+    # Parity: numbers in `Gt` and `Lt`: as in Kubernetes' component-helpers, `+5` and `007` are not
     # numbers.
     return as_integer(text) if _CANONICAL_INTEGER.fullmatch(text) else None
 
@@ -97,10 +97,10 @@ def first_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]
 
 class LabelSelector(Struct, frozen=True, gc=False):
     """
-    Which pods (or namespaces) a rule is about.
+    Which pods (or namespaces) a rule selects.
 
-    `expressions` are requirements on labels; matchLabels are among them as single values. A rule
-    without a selector has None instead, which selects nothing; an empty selector selects all.
+    `expressions` are requirements on labels; each of matchLabels is one of them, with one value. A
+    rule without a selector has None instead, which selects nothing; an empty selector selects all.
     """
 
     expressions: tuple[Requirement, ...] = ()
@@ -152,26 +152,26 @@ class AffinityTerm(Struct, frozen=True, gc=False):
 
 
 class WeightedTerm(Struct, frozen=True, gc=False):
-    """A pod (anti-)affinity term one would like to hold."""
+    """A preferred pod (anti-)affinity term."""
 
     weight: int
     term: AffinityTerm
 
 
 class NodeTerm(Struct, frozen=True, gc=False):
-    """One alternative of a node affinity: all its expressions together."""
+    """One alternative of a node affinity: a node must match all its expressions."""
 
     expressions: tuple[Requirement, ...] = ()
     has_match_fields: bool = False
 
     @property
     def is_blank(self) -> bool:
-        """Whether it says nothing, which matches no node."""
+        """Whether the term is empty; an empty term matches no node."""
         return not self.expressions and not self.has_match_fields
 
 
 class WeightedNodeTerm(Struct, frozen=True, gc=False):
-    """A node affinity term one would like to hold."""
+    """A preferred node affinity term."""
 
     weight: int
     term: NodeTerm
@@ -186,7 +186,7 @@ def resolve_label_keys(
     """
     Merge a pod's own label values into a selector, as the API server does for a new pod.
 
-    Keys the pod does not carry are ignored. Doing it twice changes nothing.
+    Keys that the pod does not carry are ignored. The operation is idempotent.
     """
     if selector is None or not (match or mismatch):
         return selector

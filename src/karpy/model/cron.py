@@ -10,9 +10,9 @@ from msgspec import Struct
 from karpy.model.times import parse_duration
 
 SCHEDULE_LENGTH_MAX: Final = 1024
-"""Five fields that list every value they may have come to half of that."""
+"""The longest schedule that is read; five fields that list all their values have half of it."""
 _YEARS_AHEAD: Final = 5
-"""A schedule that does not fire for so long never fires: `0 0 31 2 *`."""
+"""A schedule that does not fire for this many years never fires: `0 0 31 2 *`."""
 _MINUTE: Final = timedelta(minutes=1)
 _SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
@@ -25,7 +25,7 @@ class ScheduleInvalid(ValueError):
 
 
 class Cron(Struct, frozen=True, gc=False):
-    """The minutes at which something happens; each field is a set of bits."""
+    """The minutes at which a schedule fires; each field is a set of bits."""
 
     minutes: int
     hours: int
@@ -34,14 +34,14 @@ class Cron(Struct, frozen=True, gc=False):
     weekdays: int
     """Sunday is bit 0."""
     is_any_day: bool
-    """Days of the month or of the week were left open, so that both must match, not either."""
+    """Day of month or day of week is `*`: both must match; otherwise one of them is enough."""
 
     def next_after(self, moment: datetime) -> datetime | None:
         """
-        Return the first minute after a moment, None if there is none within years.
+        Return the first minute after a moment at which the schedule fires; None if it never does.
 
-        Fields are those of the clock on the wall in the time zone of the moment: what the clock
-        skips does not happen, what it shows twice happens twice.
+        Fields are local time in the time zone of the moment: a time that a change to summer time
+        skips does not fire, a time that comes twice fires twice.
         """
         zone = moment.tzinfo
         assert zone is not None
@@ -70,12 +70,12 @@ class Cron(Struct, frozen=True, gc=False):
 
 
 class Interval(Struct, frozen=True, gc=False):
-    """Something happens again and again, so long after it last did."""
+    """The schedule `@every`: fires one pause after it fired last."""
 
     pause: timedelta
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """Return the moment that is one pause later, on a whole second."""
+        """Return the moment one pause later, on a whole second."""
         return moment.replace(microsecond=0) + self.pause
 
 
@@ -190,7 +190,7 @@ def _number(text: str) -> int:
 
 
 def _is_open(text: str) -> bool:
-    """Say whether a field has a star that leaves nothing out."""
+    """Say whether a field has a star without a step, which matches every value."""
     return any(_is_star(*each.partition("/")) for each in text.split(","))
 
 

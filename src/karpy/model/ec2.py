@@ -1,4 +1,4 @@
-"""EC2 as decisions see it: what it sells, how it labels nodes, and what it answers."""
+"""EC2 as decisions see it: instance types, prices, node labels, and errors of launches."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,7 +13,7 @@ NITRO: Final = "nitro"
 EXPIRING: Final = "expiring"
 """The state of a capacity reservation that ends soon."""
 EFA_ONLY: Final = "efa-only"
-"""The type of a network interface that pods get no address from."""
+"""The type of a network interface that carries EFA traffic only, so that no pod has an IP on it."""
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 AMD_GPU: Final = "amd.com/gpu"
 GAUDI: Final = "habana.ai/gaudi"
@@ -23,7 +23,7 @@ EFA: Final = "vpc.amazonaws.com/efa"
 PRIVATE_IPV4_ADDRESS: Final = "vpc.amazonaws.com/PrivateIPv4Address"
 EC2_DOMAIN: Final = "karpenter.k8s.aws/"
 AUTO_MODE_DOMAIN: Final = "eks.amazonaws.com/"
-"""The domain in which EKS Auto Mode says the same of its instance types."""
+"""The domain of the labels that EKS Auto Mode gives its instance types."""
 INSTANCE_ACCELERATOR_COUNT: Final = "instance-accelerator-count"
 INSTANCE_ACCELERATOR_MANUFACTURER: Final = "instance-accelerator-manufacturer"
 INSTANCE_ACCELERATOR_NAME: Final = "instance-accelerator-name"
@@ -68,7 +68,7 @@ TYPE_LABELS: Final = (
     INSTANCE_NETWORK_BANDWIDTH,
     INSTANCE_SIZE,
 )
-"""What is known of an instance type alone, without the domain."""
+"""Labels that follow from the instance type alone, without their domain."""
 AUTO_MODE_TYPE_LABELS: Final = frozenset(TYPE_LABELS) - {
     INSTANCE_ACCELERATOR_COUNT,
     INSTANCE_ACCELERATOR_MANUFACTURER,
@@ -76,7 +76,7 @@ AUTO_MODE_TYPE_LABELS: Final = frozenset(TYPE_LABELS) - {
     INSTANCE_CAPABILITY_FLEX,
     INSTANCE_CPU_CLOCK,
 }
-"""Those of them that EKS Auto Mode has, too."""
+"""The `TYPE_LABELS` that EKS Auto Mode has, too."""
 CAPACITY_RESERVATION_ID: Final = EC2_DOMAIN + "capacity-reservation-id"
 CAPACITY_RESERVATION_INTERRUPTIBLE: Final = EC2_DOMAIN + "capacity-reservation-interruptible"
 CAPACITY_RESERVATION_TYPE: Final = EC2_DOMAIN + "capacity-reservation-type"
@@ -93,7 +93,7 @@ EC2_LABELS: Final = frozenset(EC2_DOMAIN + each for each in TYPE_LABELS) | {
     PLACEMENT_GROUP_PARTITION,
     ZONE_ID,
 }
-"""What a pod may ask for although its NodePool does not define it."""
+"""Well-known labels of EC2: a pod may ask for them although its NodePool does not define them."""
 AUTO_MODE_LABELS: Final = frozenset(AUTO_MODE_DOMAIN + each for each in AUTO_MODE_TYPE_LABELS)
 TENANCIES: Final = ("dedicated", "default")
 
@@ -102,9 +102,9 @@ class NetworkCard(Struct, frozen=True, gc=False):
     """A network card of an instance type."""
 
     interfaces: int
-    """How many network interfaces fit on it."""
+    """How many network interfaces the card takes."""
     bandwidth_mbps: int
-    """What it carries at any time; bursts are faster."""
+    """The baseline bandwidth, without bursts."""
 
 
 class Device(Struct, frozen=True, gc=False):
@@ -114,13 +114,13 @@ class Device(Struct, frozen=True, gc=False):
     manufacturer: str
     count: int
     memory_mib: int = 0
-    """Memory of one of them."""
+    """Memory of one device."""
     cores: int = 0
-    """Cores of one of them, where they are counted."""
+    """Cores of one device; 0 if EC2 does not count them."""
 
 
 class InstanceTypeInfo(Struct, frozen=True, gc=False):
-    """An instance type as EC2 describes it, before a cluster makes anything of it."""
+    """An instance type as EC2 describes it, apart from any cluster."""
 
     name: str
     vcpus: int
@@ -133,7 +133,7 @@ class InstanceTypeInfo(Struct, frozen=True, gc=False):
     efa_max: int = 0
     """How many interfaces can be Elastic Fabric Adapters."""
     manufacturer: str = ""
-    """That of the processor."""
+    """The manufacturer of the processor."""
     clock_mhz: int | None = None
     hypervisor: str = ""
     """Empty for bare metal."""
@@ -141,9 +141,9 @@ class InstanceTypeInfo(Struct, frozen=True, gc=False):
     encrypts_in_transit: bool = False
     has_ena: bool = True
     ebs_mbps: int | None = None
-    """The fastest that EBS can be; None if it shares the network with everything else."""
+    """The maximum bandwidth to EBS; None if the type has no bandwidth of its own for EBS."""
     disk_gb: int = 0
-    """Local disks together, in units of 10^9 bytes."""
+    """The size of all local disks together, in units of 10^9 bytes."""
     is_nvme: bool = True
     """Whether the local disks are NVMe."""
     gpus: tuple[Device, ...] = ()
@@ -162,7 +162,7 @@ class InstanceTypeInfo(Struct, frozen=True, gc=False):
 
 
 class AmiFamily(Enum):
-    """How the image of a node joins the cluster; the values are those of EC2NodeClass."""
+    """The amiFamily: how a node's image joins the cluster; values are those of EC2NodeClass."""
 
     AL2 = "AL2"
     AL2023 = "AL2023"
@@ -174,7 +174,7 @@ class AmiFamily(Enum):
 
 
 class CapacityReservation(Struct, frozen=True, gc=False):
-    """A capacity reservation, and how many machines are left of it."""
+    """A capacity reservation, and how many instances it has left."""
 
     id: str
     instance_type: str
@@ -198,7 +198,7 @@ class PlacementGroup(Struct, frozen=True, gc=False):
 
 
 class InstanceSettings(Struct, frozen=True):
-    """What an EC2NodeClass says that changes instance types as a cluster sees them."""
+    """The settings of an EC2NodeClass that change capacity, labels or offerings of types."""
 
     family: AmiFamily = AmiFamily.AL2023
     kubelet: Kubelet = Kubelet()
@@ -207,7 +207,7 @@ class InstanceSettings(Struct, frozen=True):
     """Whether local disks hold the ephemeral storage of pods."""
     network_interfaces: tuple[NetworkInterface, ...] = ()
     zones: Mapping[str, str] | None = None
-    """Zone IDs of the zones that its subnets are in; None stands for every zone."""
+    """Zone IDs by zone, of the zones that its subnets are in; None stands for every zone."""
     full_zones: frozenset[str] = frozenset()
     """Zones whose subnets have no free address."""
     reservations: tuple[CapacityReservation, ...] = ()
@@ -216,18 +216,18 @@ class InstanceSettings(Struct, frozen=True):
     tracks_connections: bool = False
     """Whether it sets timeouts of connection tracking."""
     label_domain: str = EC2_DOMAIN
-    """Where the labels of types are: the domain of EC2NodeClasses, or that of EKS Auto Mode."""
+    """The domain of the labels of types: `EC2_DOMAIN` or `AUTO_MODE_DOMAIN`."""
     memory_discovered: Mapping[str, int] = {}
-    """Bytes that nodes with its images have reported, by instance type."""
+    """Bytes of memory that nodes with its images have reported, by instance type."""
 
 
 class Ec2Settings(Struct, frozen=True):
     """Settings of the operator that change instance types."""
 
     vm_memory_overhead: float = 0.075
-    """The share of memory that is missing from nodes, by experience."""
+    """The share of an instance's memory that its node lacks: VM_MEMORY_OVERHEAD_PERCENT."""
     reserved_enis: int = 0
-    """Network interfaces that pods get no address from."""
+    """Network interfaces of each instance without addresses for pods: RESERVED_ENIS."""
 
 
 class Market(Struct, frozen=True):
@@ -238,13 +238,16 @@ class Market(Struct, frozen=True):
     on_demand: Mapping[str, int] = {}
     """Micro-dollars per hour by instance type."""
     spot: Mapping[str, Mapping[str, int]] | None = None
-    """Micro-dollars per hour by instance type and zone; None as long as they were never asked."""
+    """Micro-dollars per hour by instance type and zone; None until spot prices were read once."""
     zone_ids: Mapping[str, str] = {}
-    """Zone IDs by zone, where no subnet says them."""
+    """Zone IDs by zone, used where the EC2NodeClass has no subnets that give them."""
     unavailable: frozenset[tuple[str, str, str]] = frozenset()
-    """Capacity type, instance type and zone of what is sold out."""
+    """Offerings that are sold out: capacity type, instance type and zone."""
     unavailable_in_group: frozenset[tuple[str, str, str, str, str]] = frozenset()
-    """The same with placement group and partition, empty for the whole group, of what is full."""
+    """Offerings that are sold out in a placement group: the same, then group and partition.
+
+    An empty partition stands for the whole group.
+    """
     closed_capacity_types: frozenset[str] = frozenset()
     """Capacity types that the account cannot launch now."""
     shifted_zones: frozenset[str] = frozenset()
@@ -252,7 +255,7 @@ class Market(Struct, frozen=True):
 
 
 class Region(Struct, frozen=True):
-    """All that EC2 says of one region."""
+    """Instance types of one region, with their market."""
 
     name: str
     types: tuple[InstanceTypeInfo, ...]
@@ -260,7 +263,7 @@ class Region(Struct, frozen=True):
 
 
 class Subnet(Struct, frozen=True, gc=False):
-    """A subnet, and how many addresses are free there."""
+    """A subnet, and how many free addresses it has."""
 
     id: str
     zone: str
@@ -287,7 +290,7 @@ class Image(Struct, frozen=True, gc=False):
 
 
 class Instance(Struct, frozen=True, gc=False):
-    """A machine of EC2."""
+    """An EC2 instance."""
 
     id: str
     instance_type: str
@@ -308,12 +311,12 @@ class Instance(Struct, frozen=True, gc=False):
     efa_count: int = 0
 
     @property
-    def is_ending(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.state in {"shutting-down", "terminated"}
 
 
 class FleetError(Struct, frozen=True, gc=False):
-    """Why CreateFleet did not launch one of the overrides."""
+    """An error of CreateFleet: why one of the overrides was not launched."""
 
     code: str
     message: str = ""

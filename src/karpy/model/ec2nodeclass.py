@@ -1,4 +1,4 @@
-"""An EC2NodeClass: what is asked for, and what was found in AWS for it."""
+"""An EC2NodeClass: its spec, and the AWS objects that its status names."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -56,7 +56,7 @@ class PlacementGroupTerm(Struct, frozen=True, gc=False):
 
 
 class Kubelet(Struct, frozen=True, gc=False):
-    """Settings of kubelets; None and empty are those of the image family."""
+    """Settings of kubelets; None and empty take the default of the image family."""
 
     cluster_dns: tuple[str, ...] = ()
     max_pods: int | None = None
@@ -73,7 +73,7 @@ class Kubelet(Struct, frozen=True, gc=False):
 
 
 class Disk(Struct, frozen=True, gc=False):
-    """An EBS volume; the size is a quantity as written."""
+    """An EBS volume; `size` is a quantity as the user wrote it."""
 
     delete_on_termination: bool | None = None
     encrypted: bool | None = None
@@ -103,7 +103,7 @@ class NetworkInterface(Struct, frozen=True, gc=False):
 
 
 class MetadataOptions(Struct, frozen=True, gc=False):
-    """How the instance metadata service answers; defaults are those of the CRD."""
+    """Settings of the instance metadata service; defaults are those of the CRD."""
 
     endpoint: str = "enabled"
     ipv6: str = "disabled"
@@ -120,7 +120,7 @@ class ConnectionTracking(Struct, frozen=True, gc=False):
 
 
 class Ec2NodeClassSpec(Struct, frozen=True, gc=False):
-    """What machines of the class are launched with."""
+    """The spec of an EC2NodeClass."""
 
     subnet_terms: tuple[SubnetTerm, ...] = ()
     security_group_terms: tuple[SecurityGroupTerm, ...] = ()
@@ -130,7 +130,7 @@ class Ec2NodeClassSpec(Struct, frozen=True, gc=False):
     associate_public_ip: bool | None = None
     ip_prefix_count: int | None = None
     image_family: str = ""
-    """As written; empty leaves it to the alias."""
+    """The amiFamily as written; empty takes the family of the alias."""
     user_data: str | None = None
     role: str = ""
     instance_profile: str = ""
@@ -147,7 +147,7 @@ class Ec2NodeClassSpec(Struct, frozen=True, gc=False):
 
     @property
     def alias(self) -> tuple[str, str] | None:
-        """Family and version of the alias, if images are found by one: `("al2023", "latest")`."""
+        """Family and version of the alias, `("al2023", "latest")`; None if no term has one."""
         for term in self.image_terms:
             if term.alias:
                 family, _, version = term.alias.partition("@")
@@ -171,7 +171,7 @@ class FoundSecurityGroup(Struct, frozen=True, gc=False):
 
 
 class FoundImage(Struct, frozen=True, gc=False):
-    """An image of the status, and which instance types boot it."""
+    """An image of the status, and the requirements of instance types that boot it."""
 
     id: str
     name: str = ""
@@ -195,7 +195,7 @@ class FoundReservation(Struct, frozen=True, gc=False):
 
 
 class Ec2NodeClassStatus(Struct, frozen=True, gc=False):
-    """What was found for the class."""
+    """The status of an EC2NodeClass."""
 
     subnets: tuple[FoundSubnet, ...] = ()
     security_groups: tuple[FoundSecurityGroup, ...] = ()

@@ -47,7 +47,7 @@ class Offering(Struct, frozen=True, gc=False):
 
     @property
     def is_launchable(self) -> bool:
-        """Whether a machine can be had now: a full reservation is healthy, but cannot."""
+        """Whether a machine can be launched now: not from a reservation without capacity left."""
         return self.is_available and (not self.is_reserved or self.reservation_capacity > 0)
 
     def _only(self, key: str) -> str:
@@ -57,16 +57,16 @@ class Offering(Struct, frozen=True, gc=False):
 
 class PriceList(Sequence[Offering]):
     """
-    Offerings as two columns: where they are, and what they cost there.
+    Offerings as two columns: their places, and the price at each place.
 
-    Many types are sold in the same places. They share one tuple of these, so that a look at
-    a whole catalog reads the places once; the offerings themselves are made when asked for.
+    Types that are sold in the same places share one tuple of places, so that code which scans a
+    catalog reads the places once. The offerings themselves are built on first access.
     """
 
     __slots__ = ("_offerings", "places", "prices")
 
     def __init__(self, places: tuple[Offering, ...], prices: Sequence[int]) -> None:
-        """Take offerings whose own price does not count, and the price of each."""
+        """Take offerings without regard to their own price, and the price of each."""
         self.places = places
         self.prices = prices
         self._offerings: tuple[Offering, ...] | None = None
@@ -78,10 +78,10 @@ class PriceList(Sequence[Offering]):
     def __getitem__(self, index: slice) -> tuple[Offering, ...]: ...
 
     def __getitem__(self, index: int | slice) -> Offering | tuple[Offering, ...]:
-        return self._made()[index]
+        return self._built()[index]
 
     def __iter__(self) -> Iterator[Offering]:
-        return iter(self._made())
+        return iter(self._built())
 
     def __len__(self) -> int:
         return len(self.prices)
@@ -89,16 +89,16 @@ class PriceList(Sequence[Offering]):
     def __eq__(self, other: object) -> bool:
         """Compare as a tuple of offerings would."""
         if isinstance(other, PriceList):
-            return self._made() == other._made()
-        return self._made() == other if isinstance(other, tuple) else NotImplemented
+            return self._built() == other._built()
+        return self._built() == other if isinstance(other, tuple) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._made())
+        return hash(self._built())
 
     def __repr__(self) -> str:
-        return repr(self._made())
+        return repr(self._built())
 
-    def _made(self) -> tuple[Offering, ...]:
+    def _built(self) -> tuple[Offering, ...]:
         if self._offerings is None:
             self._offerings = tuple(
                 replace(place, price=price)
@@ -108,14 +108,14 @@ class PriceList(Sequence[Offering]):
 
 
 def columns(offerings: Sequence[Offering]) -> tuple[Sequence[Offering], Sequence[int]]:
-    """Return places that types may have in common, and the price at each of them."""
+    """Return the places of offerings, which types may share, and the price at each place."""
     if isinstance(offerings, PriceList):
         return offerings.places, offerings.prices
     return offerings, [offering.price for offering in offerings]
 
 
 class InstanceType(Struct, frozen=True, gc=False):
-    """A kind of machine; `overhead` is what the system keeps of its capacity."""
+    """An instance type; `overhead` is what the system keeps of its capacity."""
 
     name: str
     requirements: Requirements
@@ -150,14 +150,14 @@ class Catalog(Struct, frozen=True, gc=False):
 
     types: tuple[InstanceType, ...] = ()
     by_pool: Mapping[str, tuple[InstanceType, ...]] = {}
-    """Types of a pool that does not have them all (or sees other prices)."""
+    """Types of each pool whose types or prices differ from `types`."""
     well_known: frozenset[str] = WELL_KNOWN
     reservation_label: str = ""
-    """The label that tells one capacity reservation from another."""
+    """The label that holds the ID of a capacity reservation."""
 
     @property
     def type_count(self) -> int:
-        """How many instance types there are by name, those of single pools included."""
+        """The number of distinct names of instance types, those of single pools included."""
         lists = {id(each): each for each in (self.types, *self.by_pool.values())}.values()
         return len({kind.name for each in lists for kind in each})
 

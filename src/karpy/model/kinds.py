@@ -1,4 +1,4 @@
-"""The kinds of objects an API server keeps, as far as Karpy talks to it about them."""
+"""The kinds of Kubernetes objects that Karpy reads or writes."""
 
 from typing import Final
 
@@ -8,15 +8,15 @@ _CORE: Final = "v1"
 
 
 class Kind(Struct, frozen=True, gc=False, cache_hash=True):
-    """What an object is, and the path by which an API server serves it."""
+    """A kind of object, and the path under which an API server serves it."""
 
     group: str
     """Empty for the core group."""
     version: str
     name: str
-    """As `kind` has it: `NodePool`."""
+    """The `kind` of manifests: `NodePool`."""
     plural: str
-    """As paths have it: `nodepools`."""
+    """The name in URLs: `nodepools`."""
     is_namespaced: bool = True
 
     @property
@@ -25,12 +25,12 @@ class Kind(Struct, frozen=True, gc=False, cache_hash=True):
 
     @property
     def path(self) -> str:
-        """The part of a URL that says which API this is: `/apis/apps/v1`."""
+        """The part of a URL that names group and version: `/apis/apps/v1`."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     @property
     def resource(self) -> str:
-        """How messages name it: `nodepools.karpenter.sh`."""
+        """The name in messages: `nodepools.karpenter.sh`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def __str__(self) -> str:

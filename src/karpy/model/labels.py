@@ -3,27 +3,27 @@
 from typing import Final
 
 CAPACITY_OVERLAID: Final = "karpenter.sh/capacity-overlay-applied"
-"""On a NodeClaim: `true` if a NodeOverlay added resources to a type it may become."""
+"""On a NodeClaim: `true` if a NodeOverlay added resources to one of its instance types."""
 DISRUPTION_COST: Final = "karpenter.sh/disruption-cost"
-"""On a pod: how much trouble its disruption is; an int32."""
+"""On a pod: the cost of its disruption, an int32."""
 POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-"""On a pod: which of its ReplicaSet goes first; counts as disruption cost without the one above."""
+"""On a pod: its ReplicaSet deletes pods with a lower cost first; `DISRUPTION_COST` overrides it."""
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
-"""On a pod: `true`, or for how long after its start; on a node: `true` only."""
+"""On a pod: `true`, or a duration after its start; on a node: `true` only."""
 DO_NOT_REPAIR: Final = "karpenter.sh/do-not-repair"
 MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
 REBOOT_BOOT_ID: Final = "karpenter.sh/reboot-pre-boot-id"
-"""On a NodeClaim: the boot that is to end."""
+"""On a NodeClaim: the boot ID of its node before the reboot."""
 REBOOT_GRACE_PERIOD: Final = "karpenter.sh/reboot-termination-grace-period"
-"""On a NodeClaim: how long its pods may take to leave before its machine reboots."""
+"""On a NodeClaim: how long the drain before a reboot may take."""
 NODE_POOL_HASH: Final = "karpenter.sh/nodepool-hash"
 NODE_POOL_HASH_VERSION: Final = "karpenter.sh/nodepool-hash-version"
 PRICE_OVERLAID: Final = "karpenter.sh/price-overlay-applied"
-"""On a NodeClaim: `true` if a NodeOverlay changed the price of a type it may become."""
+"""On a NodeClaim: `true` if a NodeOverlay changed the price of one of its instance types."""
 TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
-"""No annotation, but written beside them: holds nodes and NodeClaims until they are drained."""
+"""The finalizer of nodes and NodeClaims; removed once they are drained."""
 TERMINATION_TIME: Final = "karpenter.sh/nodeclaim-termination-timestamp"
-"""On a NodeClaim: by when all pods of its node are gone."""
+"""On a NodeClaim: the moment at which its drain ends by force."""
 
 
 ARCH: Final = "kubernetes.io/arch"
@@ -44,12 +44,12 @@ RESERVED: Final = "reserved"
 SPOT: Final = "spot"
 CAPACITY_TYPES: Final = frozenset({ON_DEMAND, RESERVED, SPOT})
 LAUNCH_ORDER: Final = (RESERVED, SPOT, ON_DEMAND)
-"""An instance type is launched with the first of these that it is sold with."""
+"""The preference among capacity types: a launch takes the first that is on sale."""
 
 WELL_KNOWN: Final = frozenset(
     {NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, WINDOWS_BUILD}
 )
-"""Keys a pod may ask for although its NodePool does not define them; providers add theirs."""
+"""Keys that a pod may ask for although its NodePool does not define them; providers add some."""
 
 ALIASES: Final = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
@@ -64,7 +64,7 @@ RESTRICTED_DOMAINS: Final = frozenset({"karpenter.sh"})
 
 
 def normalise(key: str) -> str:
-    """Return the current name of a label that had another one once."""
+    """Return the current key of a label for a deprecated key."""
     return ALIASES.get(key, key)
 
 

@@ -1,4 +1,4 @@
-"""A node as the autoscaler sees it, and when a cloud calls it broken."""
+"""A Node and its NodeClaim as one value, and the policies by which broken nodes are repaired."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -39,7 +39,7 @@ _YES: Final = "true"
 
 class Node(Struct, frozen=True, gc=False):
     """
-    One place pods may run on or are running on: registered, booting, or still in flight.
+    A node that pods run on or will run on: registered, booting, or only a NodeClaim yet.
 
     `taints` are those that count for scheduling. `name` is the claim's while there is no Node.
     """
@@ -51,9 +51,9 @@ class Node(Struct, frozen=True, gc=False):
     allocatable: Resources = {}
     is_initialized: bool = True
     is_deleting: bool = False
-    """Whether its pods need another node: it is being deleted, or a command is about to do so."""
+    """Whether its pods need another node: it is being deleted, or a command will delete it."""
     claim: str = ""
-    """Name of the NodeClaim; empty for a node that Karpenter did not make."""
+    """Name of the NodeClaim; empty for a node without one."""
     volume_limits: Mapping[str, int | None] = {}
     """Attachable volumes by CSI driver as the node publishes them; None is unlimited."""
     node_record: NodeRecord | None = None
@@ -61,13 +61,13 @@ class Node(Struct, frozen=True, gc=False):
     claim_record: ClaimRecord | None = None
     """The NodeClaim object, if there is one."""
     nominated_until: datetime | None = None
-    """Until when pending pods are expected on it."""
+    """When its nomination for pending pods ends."""
     buffer_pods: int = 0
-    """How many pods of CapacityBuffers have their place there."""
+    """How many virtual pods of CapacityBuffers are placed on it."""
     unreadable: str = ""
-    """Why its Node, NodeClaim or NodePool cannot be read; what is known is not current then."""
+    """Why its Node, NodeClaim or NodePool cannot be read; the other fields may then be stale."""
     is_foreign: bool = False
-    """Whether its NodeClaim is of a node class that another provider serves."""
+    """Whether its NodeClaim has a node class that another provider serves."""
 
     @property
     def hostname(self) -> str:
@@ -85,7 +85,7 @@ class Node(Struct, frozen=True, gc=False):
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Annotations of the Node once it is registered, of the claim before."""
+        """Annotations of the Node if it is registered, else of the NodeClaim."""
         if self.node_record is not None and (self.claim_record is None or self.is_registered):
             return self.node_record.meta.annotations
         return {} if self.claim_record is None else self.claim_record.meta.annotations
@@ -100,8 +100,8 @@ class Node(Struct, frozen=True, gc=False):
     def is_registered(self) -> bool:
         if self.claim_record is None:
             return self.node_record is not None
-        there = self.node_record
-        return there is not None and there.meta.labels.get(REGISTERED) == _YES
+        node = self.node_record
+        return node is not None and node.meta.labels.get(REGISTERED) == _YES
 
     @property
     def is_rebooting(self) -> bool:
@@ -109,7 +109,7 @@ class Node(Struct, frozen=True, gc=False):
 
     @property
     def is_instance_terminating(self) -> bool:
-        """Whether it is drained and the cloud was asked to end its machine."""
+        """Whether it is drained and the cloud was asked to terminate its machine."""
         claim = self.claim_record
         return claim is not None and claim.conditions.is_true(INSTANCE_TERMINATING)
 
@@ -130,11 +130,11 @@ def join_node(
     volume_limits: Mapping[str, int | None] | None = None,
 ) -> Node:
     """
-    See a Node and its NodeClaim as one.
+    Join a Node and its NodeClaim.
 
-    Until the Node is registered the claim speaks for labels, taints and name. Until it is
-    initialized, taints that will go by themselves do not count (nor during a reboot), and the claim
-    fills in resources the kubelet has not reported yet.
+    Until the Node is registered, labels, taints and name are those of the claim. Until it is
+    initialized, and during a reboot, temporary taints do not count. Until it is initialized, the
+    claim fills in resources that the kubelet has not reported yet.
     """
     assert node is not None or claim is not None
     # Differs: a Node with a NodePool label and no NodeClaim in the input: Karpenter does not count
@@ -153,7 +153,7 @@ def join_node(
         name, labels, taints = claim.name, claim.meta.labels, claim.taints
     if not is_initialized or (claim is not None and claim.is_rebooting):
         startup = {(taint.key, taint.effect) for taint in claim.startup_taints} if claim else set()
-        taints = tuple(taint for taint in taints if not _goes_by_itself(taint, startup))
+        taints = tuple(taint for taint in taints if not _is_temporary(taint, startup))
     joined = Node(
         name=name,
         labels=labels,
@@ -170,13 +170,13 @@ def join_node(
 
 
 def _taints_of(node: NodeRecord) -> tuple[Taint, ...]:
-    """Return the taints of a Node; a cordon counts as the taint that stands for it."""
+    """Return the taints of a Node; `spec.unschedulable` counts as its taint."""
     if node.is_unschedulable and _CORDON not in node.taints:
         return (*node.taints, _CORDON)
     return node.taints
 
 
-def _goes_by_itself(taint: Taint, startup: set[tuple[str, str]]) -> bool:
+def _is_temporary(taint: Taint, startup: set[tuple[str, str]]) -> bool:
     known = (taint.key, taint.effect)
     if known in _EPHEMERAL or known in startup or is_gate(taint):
         return True
@@ -185,7 +185,7 @@ def _goes_by_itself(taint: Taint, startup: set[tuple[str, str]]) -> bool:
 
 def _capacity(node: NodeRecord | None, claim: ClaimRecord | None) -> dict[str, int]:
     if node is None and claim is not None and not claim.provider_id:
-        # The machine is not known yet. Limits count what it is to hold at least.
+        # The instance type is not known yet: limits count at least what the claim requests.
         return {**claim.requests, **claim.capacity}
     return _reported("capacity", node, claim)
 
@@ -193,7 +193,7 @@ def _capacity(node: NodeRecord | None, claim: ClaimRecord | None) -> dict[str, i
 def _reported(field: str, node: NodeRecord | None, claim: ClaimRecord | None) -> dict[str, int]:
     amounts: dict[str, int] = {}
     if node is not None:
-        # A Node that says nothing of what is allocatable has all of its capacity for pods.
+        # A Node without `status.allocatable` has all of its capacity for pods.
         amounts = dict(getattr(node, field) or node.capacity)
     if claim:
         for name, amount in getattr(claim, field).items():
@@ -203,30 +203,30 @@ def _reported(field: str, node: NodeRecord | None, claim: ClaimRecord | None) ->
 
 
 class RepairAction(Enum):
-    """What mends a node; the later one disrupts more."""
+    """How a node is repaired, in ascending order of disruption."""
 
     REBOOT = "RebootNode"
     REPLACE = "ReplaceNode"
 
 
 class RepairPolicy(Struct, frozen=True, gc=False):
-    """A condition of a node that is not put up with for ever."""
+    """A condition of a node that calls for its repair."""
 
     condition: str
     """Type of the node's condition."""
     status: str
     toleration: timedelta
-    """For how long it is put up with."""
+    """How long the condition must last before the node is repaired."""
     reason_pattern: str = ""
-    """A regular expression that the condition's reason contains; empty matches any."""
+    """A regular expression that matches a part of the condition's reason; empty matches any."""
     action: RepairAction = RepairAction.REPLACE
     priority: int = 0
     grace_period: timedelta | None = None
-    """Bounds the drain; None leaves that to the claim."""
+    """The longest drain; None takes the terminationGracePeriod of the NodeClaim."""
 
 
 class RepairRules(Struct, frozen=True, gc=False):
-    """When nodes are broken, and which were rebooted lately; without policies none is repaired."""
+    """Repair policies, and the latest reboots; without policies no node is repaired."""
 
     policies: tuple[RepairPolicy, ...] = ()
     reboots: Mapping[str, tuple[datetime, ...]] = {}

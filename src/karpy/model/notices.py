@@ -1,4 +1,4 @@
-"""Notices: what events say to people about objects."""
+"""Notices: Kubernetes events that Karpy is to emit."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 from karpy.model.kinds import Kind
 
 WINDOW_SECONDS: Final = 120.0
-"""For so long the same thing is not said again, unless the notice says otherwise."""
+"""The default time in which an equal notice is not emitted again."""
 
 
 class Subject(Struct, frozen=True):
@@ -20,17 +20,17 @@ class Subject(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True):
-    """Something to tell about an object."""
+    """An event to emit about an object."""
 
     subject: Subject
     reason: str
-    """A word in CamelCase that tools look for."""
+    """The event's reason, a word in CamelCase."""
     note: str
     is_warning: bool = False
     same_as: tuple[str, ...] = ()
-    """Two notices of one reason that share these say the same; empty means that each is new."""
+    """Notices with equal reason and `same_as` are duplicates; empty if no notice is one."""
     window_seconds: float = WINDOW_SECONDS
     action: str = ""
-    """What we did or will do; the reason, if it says that already."""
+    """The event's action; empty takes the reason."""
     can_wait: bool = False
-    """Whether others go first where there is much to tell."""
+    """Whether notices without this flag are emitted first when many are queued."""

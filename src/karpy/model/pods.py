@@ -1,4 +1,4 @@
-"""What a decision needs to know of a pod, and of the DaemonSets that take room on a new node."""
+"""Pods, DaemonSets, Services, controllers of pods and PodDisruptionBudgets in a decision."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ DaemonKey: TypeAlias = tuple[str, str]
 
 
 class HostPort(Struct, frozen=True, gc=False):
-    """A port of the node that a container takes for itself."""
+    """A host port of a container."""
 
     port: int
     protocol: str = "TCP"
@@ -53,7 +53,7 @@ class HostPort(Struct, frozen=True, gc=False):
 
 
 class PodVolume(Struct, frozen=True, gc=False):
-    """A volume that is a claim: by name, or one made for the pod and named after it."""
+    """A volume by PersistentVolumeClaim: a named one, or the one of an ephemeral volume."""
 
     name: str
     claim: str | None = None
@@ -65,9 +65,9 @@ class PodVolume(Struct, frozen=True, gc=False):
 
 class PodRules(Struct, frozen=True, gc=False):
     """
-    All that scheduling reads of a pod but its name, labels and requests.
+    The scheduling constraints of a pod: all that scheduling reads but name, labels and requests.
 
-    Pods of one workload share one object, so that work done per rules is done once.
+    Pods of one workload share one object, so that work per object is done once.
     """
 
     node_selector: tuple[Requirement, ...] = ()
@@ -84,16 +84,16 @@ class PodRules(Struct, frozen=True, gc=False):
     claims_devices: bool = False
     """Whether the pod asks for devices by ResourceClaims (dynamic resource allocation)."""
     unreadable: str = ""
-    """Why the pod cannot be read; what else it asks for is not known then."""
+    """Why the pod cannot be read; its other constraints are then unknown."""
 
     @property
     def is_demanding(self) -> bool:
-        """Whether a pod takes up more than resources: ports, volumes, or the places of others."""
+        """Whether a pod has host ports, volumes or anti-affinity."""
         return bool(self.anti_affinity or self.ports or self.volumes)
 
     @property
     def has_topology(self) -> bool:
-        """Whether the pod's place depends on where other pods are."""
+        """Whether the constraints refer to the places of other pods."""
         return bool(
             self.spreads
             or self.affinity
@@ -103,7 +103,7 @@ class PodRules(Struct, frozen=True, gc=False):
         )
 
     def without_preferences(self) -> "PodRules":
-        """Return the rules with what is required alone."""
+        """Return the required constraints alone."""
         return replace(
             self,
             preferred_node_terms=(),
@@ -115,21 +115,21 @@ class PodRules(Struct, frozen=True, gc=False):
 
 class PodDisruption(Struct, frozen=True, gc=False):
     """
-    What a pod says about its own disruption: annotations, priority, grace.
+    The fields of a pod that bear on its disruption: annotations, priority, grace period.
 
-    Pods that say the same share one object.
+    Pods with equal fields share one object.
     """
 
     do_not_disrupt: str | None = None
-    """What the annotation `karpenter.sh/do-not-disrupt` says; None without it."""
+    """The annotation `karpenter.sh/do-not-disrupt`; None without it."""
     disruption_cost: str | None = None
-    """What the annotation `karpenter.sh/disruption-cost` says."""
+    """The annotation `karpenter.sh/disruption-cost`; None without it."""
     deletion_cost: str | None = None
-    """What the annotation `controller.kubernetes.io/pod-deletion-cost` says."""
+    """The annotation `controller.kubernetes.io/pod-deletion-cost`; None without it."""
     priority: int = 0
     priority_class: str = ""
     grace: timedelta = DEFAULT_GRACE
-    """How long the pod may take to stop."""
+    """The terminationGracePeriodSeconds."""
 
     @property
     def is_critical(self) -> bool:
@@ -141,7 +141,7 @@ USUAL_DISRUPTION: Final = PodDisruption()
 
 
 class Owner(Struct, frozen=True, gc=False):
-    """The object a pod belongs to."""
+    """An ownerReference of a pod."""
 
     api_version: str
     kind: str
@@ -169,26 +169,27 @@ class Pod(Struct, frozen=True, gc=False):
     is_deleting: bool = False
     owners: tuple[Owner, ...] = ()
     is_virtual: bool = False
-    """Whether it exists in decisions only, for room to be kept that pods to come will need."""
+    """Whether it exists in decisions only, in the place of room that a CapacityBuffer keeps."""
     limits: Resources = {}
-    """What its containers may use at most; no decision asks for it."""
+    """The limits of its containers; no decision reads them."""
     bound: datetime | None = None
     """When it got its node."""
     ready: datetime | None = None
     """Since when it is ready; None while it is not."""
     is_untried: bool = False
-    """Whether kube-scheduler is still to look at it for the first time."""
+    """Whether kube-scheduler has not tried to schedule it yet."""
     is_expected: bool = False
     """
-    Whether it is to be left alone, since an earlier decision has found a place for it.
+    Whether a decision leaves it alone, because an earlier decision has found a place for it.
 
-    That is its node, if it has one. If not, others were quicker, and it waits for nodes to open.
+    The place is `node_name`. Without `node_name`, other pods took the place, and the pod waits for
+    nodes of the same decision to become schedulable.
     """
     disruption: PodDisruption = USUAL_DISRUPTION
     started: datetime | None = None
-    """When its kubelet began with it."""
+    """The startTime that its kubelet has set."""
     deleted: datetime | None = None
-    """When its grace period ends; None unless it is being deleted."""
+    """When its grace period ends (the deletionTimestamp); None unless it is being deleted."""
     is_unready: bool = False
     """Whether its condition Ready is False."""
     scheduler_message: str = ""
@@ -196,7 +197,7 @@ class Pod(Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> str:
-        """Namespace and name, as users write it."""
+        """Namespace and name: `shop/web-1`."""
         return f"{self.namespace}/{self.name}"
 
     @property
@@ -206,10 +207,10 @@ class Pod(Struct, frozen=True, gc=False):
 
     @property
     def group(self) -> str:
-        """Name the pods that take each other's place: those of its controller, or itself alone."""
+        """Name the pods that replace each other: those of its controller, or the pod alone."""
         for owner in self.owners:
             if owner.is_controller and owner.uid:
-                # Anyone may claim an owner in another namespace.
+                # The API server does not check ownerReferences: the UID may be of any namespace.
                 return f"{self.namespace}/{owner.kind}/{owner.uid}"
         return self.key
 
@@ -223,7 +224,7 @@ class Pod(Struct, frozen=True, gc=False):
 
     @property
     def is_provisionable(self) -> bool:
-        """Whether it waits for a node that we could launch."""
+        """Whether it is pending and waits for a node to be launched."""
         return (
             self.is_unschedulable
             and not self.node_name
@@ -239,16 +240,16 @@ class Pod(Struct, frozen=True, gc=False):
 
     @property
     def is_static(self) -> bool:
-        """Whether its kubelet made it by itself; the API server cannot end it."""
+        """Whether it is a static pod: its kubelet runs it, and the API server cannot delete it."""
         return self.is_owned_by(NODE)
 
     @property
     def is_reschedulable(self) -> bool:
         """Whether it needs another node when its own goes."""
-        # This is asked of every pod in every decision, and calls are what it costs.
+        # Every decision reads this property of every pod: method calls are its cost.
         if self.owners and (self.is_owned_by(DAEMON_SET) or self.is_owned_by(NODE)):
             return False
-        # A StatefulSet makes the next pod only after this one is gone: it is as good as pending.
+        # A StatefulSet creates the next pod only once this one is gone: it counts as pending.
         return self.is_active or (self.is_deleting and self.is_owned_by(STATEFUL_SET))
 
     @property
@@ -257,15 +258,15 @@ class Pod(Struct, frozen=True, gc=False):
         return any(each.allows(_DISRUPTED) for each in self.rules.tolerations)
 
     def is_stuck(self, now: datetime) -> bool:
-        """Say whether its grace period ended over a minute ago and it is still there."""
+        """Say whether its grace period ended over a minute ago and it still exists."""
         return self.deleted is not None and now - self.deleted > _STUCK_AFTER
 
     def is_drainable(self, now: datetime) -> bool:
-        """Say whether a drain concerns it."""
+        """Say whether a drain applies to it."""
         return not (self.tolerates_disruption or self.is_static or self.is_stuck(now))
 
     def is_waited_for(self, now: datetime) -> bool:
-        """Say whether a node is not drained as long as this pod is there."""
+        """Say whether the drain of its node lasts as long as the pod exists."""
         return not self.is_terminal and self.is_drainable(now)
 
     def is_owned_by(self, kind: tuple[str, str]) -> bool:
@@ -300,7 +301,7 @@ class PodController(Struct, frozen=True, gc=False):
 
 
 class DisruptionBudget(Struct, frozen=True, gc=False):
-    """A PodDisruptionBudget: which pods, and how many may go now."""
+    """A PodDisruptionBudget."""
 
     name: str
     namespace: str
@@ -309,20 +310,20 @@ class DisruptionBudget(Struct, frozen=True, gc=False):
     max_unavailable: str | None = None
     disruptions_allowed: int | None = None
     allows_unready: bool = False
-    """Whether pods that are not ready may go anyway: unhealthyPodEvictionPolicy AlwaysAllow."""
+    """Whether pods that are not ready can always be evicted: unhealthyPodEvictionPolicy."""
 
     @property
     def key(self) -> str:
-        """Namespace and name, as users write it."""
+        """Namespace and name: `shop/web`."""
         return f"{self.namespace}/{self.name}"
 
     @property
     def forbids_all(self) -> bool:
-        """Whether it lets no pod go as long as it is written as it is."""
+        """Whether its spec never allows an eviction."""
         return self.max_unavailable in {"0", "0%"} or self.min_available == "100%"
 
     def covers(self, pod: Pod) -> bool:
-        """Say whether it protects a pod."""
+        """Say whether its selector selects a pod."""
         if self.selector is None or self.namespace != pod.namespace:
             return False
         return LabelSelector(self.selector).selects(pod.labels)
@@ -336,19 +337,19 @@ def daemon_set_of(pod: Pod) -> DaemonKey | None:
     return None
 
 
-def precedence(pod: Pod) -> tuple[bool, datetime, str]:
-    """Rank the pods of a DaemonSet: of those that run the newest counts, else the newest."""
+def daemon_pod_rank(pod: Pod) -> tuple[bool, datetime, str]:
+    """Return a key for `max`: the newest running pod of a DaemonSet, else the newest pod."""
     # Differs: what a DaemonSet requests on new nodes: Karpenter reads its newest pod, running or
     # not; Karpy prefers pods that run, because the right to create pods is enough to create one
     # that names the DaemonSet as its owner and asks for more than any node has.
     return pod.phase == "Running", pod.created, pod.name
 
 
-def as_it_runs(daemon: DaemonSet, pod: Pod | None) -> DaemonSet:
-    """Return a DaemonSet whose pods ask for what a pod of it asks for; None changes nothing."""
+def with_requests_of(daemon: DaemonSet, pod: Pod | None) -> DaemonSet:
+    """Return a DaemonSet with the requests and constraints of one of its pods, unless None."""
     if pod is None:
         return daemon
-    # The affinity of a pod names the node that it was made for, in place of what the template says.
+    # The DaemonSet controller replaces the required affinity of each pod by the name of its node.
     terms = daemon.pod.rules.required_node_terms
     rules = replace(pod.rules, required_node_terms=terms)
     made = replace(daemon.pod, requests=pod.requests, limits=pod.limits, rules=rules)

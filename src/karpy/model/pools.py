@@ -1,4 +1,4 @@
-"""NodePools: what nodes they make, up to which limits, and how these may be disrupted."""
+"""NodePools and NodeOverlays: templates of nodes, limits, and policies of disruption."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -14,7 +14,7 @@ from karpy.model.resources import Resources
 
 
 class DisruptionReason(Enum):
-    """Why a node is disrupted; the values are what users write and events say."""
+    """Why a node is disrupted; the values appear in budgets of NodePools and in events."""
 
     UNDERUTILIZED = "Underutilized"
     EMPTY = "Empty"
@@ -23,7 +23,7 @@ class DisruptionReason(Enum):
 
 
 class ConsolidationPolicy(Enum):
-    """Which nodes may go for the sake of cost."""
+    """Which nodes consolidation may disrupt."""
 
     WHEN_EMPTY = "WhenEmpty"
     WHEN_EMPTY_OR_UNDERUTILIZED = "WhenEmptyOrUnderutilized"
@@ -31,33 +31,32 @@ class ConsolidationPolicy(Enum):
 
 
 class Budget(Struct, frozen=True, gc=False):
-    """How many nodes may go at once, for some reasons, in some hours."""
+    """A disruption budget: how many nodes may be disrupted at once, by reason and time."""
 
     nodes: str = "10%"
-    """A number, or a share of the nodes."""
+    """A number, or a percentage of the nodes."""
     reasons: tuple[str, ...] | None = None
-    """None stands for all; an empty list for none."""
+    """None stands for all reasons; an empty list for none."""
     schedule: str | None = None
-    """When the budget begins to hold, in UTC; None is always."""
+    """The cron schedule, in UTC, at which the budget becomes active; None is always active."""
     duration: timedelta | None = None
-    """For how long it then holds."""
+    """How long the budget stays active after its schedule fires."""
 
 
 class DisruptionPolicy(Struct, frozen=True, gc=False):
     """When and how many nodes of a pool may be disrupted; defaults are those of the API."""
 
     consolidate_after: timedelta | None = timedelta()
-    """How long a node's pods must have been quiet; None is never."""
+    """How long no pod may have been added to a node or removed from it; None is never."""
     consolidation: ConsolidationPolicy = ConsolidationPolicy.WHEN_EMPTY_OR_UNDERUTILIZED
     budgets: tuple[Budget, ...] = (Budget(),)
 
 
 class PoolTemplate(Struct, frozen=True, gc=False):
     """
-    The part of a NodePool that a claim drifts from when it changes.
+    The fields of a NodePool that are hashed: a change makes its NodeClaims drift.
 
-    None is a field that is not written. An empty list that is written differs from it: hashes tell
-    the two apart.
+    None stands for an absent field. An empty list has another hash than an absent one.
     """
 
     labels: Mapping[str, str] | None = None
@@ -71,7 +70,7 @@ class PoolTemplate(Struct, frozen=True, gc=False):
 
 
 class NodePool(Struct, frozen=True, gc=False):
-    """A template for nodes; `requirements` as written, in order."""
+    """A NodePool as decisions see it; `requirements` have the order of the manifest."""
 
     name: str
     labels: Mapping[str, str] = {}
@@ -90,15 +89,15 @@ class NodePool(Struct, frozen=True, gc=False):
     record: PoolRecord | None = None
     """The NodePool object."""
     unreadable: str = ""
-    """Why the NodePool cannot be read as it is now; nothing of it is disrupted then."""
+    """Why the NodePool cannot be read; none of its nodes is then disrupted."""
 
 
 class Headcount(Struct, frozen=True, gc=False):
-    """The claims of a pool, by what becomes of them."""
+    """The number of NodeClaims of a NodePool, by state."""
 
     active: int = 0
     disrupting: int = 0
-    """Being replaced; their replacements are active already."""
+    """NodeClaims that are being replaced; their replacements count as active."""
     deleting: int = 0
 
     @property
@@ -107,7 +106,7 @@ class Headcount(Struct, frozen=True, gc=False):
 
 
 class NodeOverlay(Struct, frozen=True, gc=False):
-    """A correction of what the catalog says about some offerings: their price, extra capacity."""
+    """A NodeOverlay: corrects the price of some offerings, or adds capacity to them."""
 
     name: str
     requirements: tuple[Requirement, ...] = ()
@@ -124,9 +123,9 @@ class OverlayRecord(Struct, frozen=True, gc=False):
 
     meta: Identity
     overlay: NodeOverlay | None = None
-    """What it corrects; None if that makes no sense."""
+    """The correction; None if the NodeOverlay is invalid."""
     faults: tuple[str, ...] = ()
-    """Why it makes none."""
+    """Why the NodeOverlay is invalid."""
     conditions: Conditions = Conditions()
 
     @property

@@ -1,4 +1,4 @@
-"""Answers that are likely to be asked for again."""
+"""A small memo for questions that have no hash."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,17 +10,18 @@ A = TypeVar("A")
 
 class Recent(Generic[Q, A]):
     """
-    The last few answers, found by comparing questions: what holds a mapping has no hash.
+    The last few answers, found by comparing questions for equality.
 
-    Parts of a question that are the same objects as before cost next to nothing to compare.
+    Questions may hold mappings, which have no hash. Comparing is cheap as long as the parts of
+    equal questions are the same objects.
     """
 
     def __init__(self, most: int = 16) -> None:
-        """Remember so many answers."""
+        """Remember at most this many answers."""
         self._known: deque[tuple[Q, A]] = deque(maxlen=most)
 
     def answer(self, question: Q, find: Callable[[], A]) -> A:
-        """Return the answer to a question, from memory if it was asked lately."""
+        """Return the remembered answer to an equal question, else the result of `find`."""
         for known, answer in self._known:
             if known == question:
                 return answer

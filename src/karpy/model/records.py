@@ -1,4 +1,4 @@
-"""NodeClaims, Nodes, NodePools and node classes as controllers keep them, with all they change."""
+"""NodeClaims, Nodes and NodePools with the fields that controllers read and write."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -13,17 +13,17 @@ from karpy.model.resources import Resources
 
 
 class ClassState(Struct, frozen=True, gc=False):
-    """What a node class says of itself."""
+    """The state of a node class, of whatever provider."""
 
     ready: Condition | None = None
     is_deleting: bool = False
     generation: int = 0
     version: str = ""
-    """Of the object: whatever changes of it may have its machines drift."""
+    """The resourceVersion: any change of the node class may be drift of its machines."""
 
 
 class NodeClassRef(Struct, frozen=True, gc=False):
-    """The provider's object with the details of a machine."""
+    """The nodeClassRef of a NodePool or NodeClaim."""
 
     group: str = ""
     kind: str = ""
@@ -31,7 +31,7 @@ class NodeClassRef(Struct, frozen=True, gc=False):
 
 
 class Owner(Struct, frozen=True, gc=False):
-    """A reference to the object that another belongs to."""
+    """An ownerReference."""
 
     api_version: str
     kind: str
@@ -41,16 +41,16 @@ class Owner(Struct, frozen=True, gc=False):
 
 
 class Identity(Struct, frozen=True, gc=False):
-    """What every object has: its identity, its metadata, and whether it is being deleted."""
+    """The metadata of an object."""
 
     name: str
     uid: str = ""
     version: str = ""
-    """The resourceVersion it was read at; a guard for lists that others write, too."""
+    """The resourceVersion; a patch of a list that other writers change carries it as a guard."""
     generation: int = 0
     created: datetime | None = None
     deleted: datetime | None = None
-    """When it began to go; None while it stays."""
+    """The deletionTimestamp; None unless the object is being deleted."""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     finalizers: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class ClaimRecord(Struct, frozen=True, gc=False):
     expire_after: timedelta | None = None
     """None never expires."""
     grace_period: timedelta | None = None
-    """After how long pods are forced off; None is never."""
+    """The terminationGracePeriod: after this time a drain deletes pods by force; None is never."""
     provider_id: str = ""
     node_name: str = ""
     image_id: str = ""
@@ -118,17 +118,17 @@ class NodeRecord(Struct, frozen=True, gc=False):
 
 
 class PoolRecord(Struct, frozen=True, gc=False):
-    """A NodePool in full, as far as its upkeep goes; its template is read from the object."""
+    """A NodePool as its controllers read and write it; they read the template from the object."""
 
     meta: Identity
     node_class: NodeClassRef = NodeClassRef()
     replicas: int | None = None
     limits: Resources = {}
     resources: Resources = {}
-    """What its nodes have in total, as its status says."""
+    """`status.resources`: the sum over its nodes."""
     nodes: int | None = None
     class_generation: int | None = None
-    """Of which generation of the node class registration health speaks."""
+    """The generation of the node class that the condition NodeRegistrationHealthy is about."""
     conditions: Conditions = Conditions()
 
     @property

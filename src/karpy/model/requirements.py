@@ -1,4 +1,4 @@
-"""The values a label key may take, and what it means for two sets of such to go together."""
+"""Requirements on labels: the values that a key may take, intersection and compatibility."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,7 @@ from msgspec import Struct
 from karpy.model.labels import normalise
 
 INT64_MAX: Final = 2**63 - 1
-# Possessive: zeros are never given back, so that a text of any length is read in one pass.
+# Possessive quantifier: without backtracking, a text of any length is read in one pass.
 _INTEGER: Final = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,19})", re.ASCII)
 _VALUES_SHOWN: Final = 5
 
@@ -43,7 +43,7 @@ class Requirement(Struct, frozen=True, gc=False):
     lte: int | None = None
     min_values: int | None = None
     is_needed: bool = False
-    """Whether the label must be there though some of its values are excluded: Exists and NotIn."""
+    """Whether the label must exist although values are excluded: Exists together with NotIn."""
 
     def __contains__(self, value: str) -> bool:
         return (value in self.values) != self.complement and _within(value, self.gte, self.lte)
@@ -86,7 +86,7 @@ class Requirement(Struct, frozen=True, gc=False):
 
     @property
     def is_negative(self) -> bool:
-        """Whether a node without the label will do: NotIn and DoesNotExist, without bounds."""
+        """Whether a node without the label satisfies it: NotIn and DoesNotExist, without bounds."""
         if not self.complement:
             return not self.values
         # Differs: `NotIn [5]` together with `Gt 1` on one label: Karpenter accepts a node without
@@ -204,9 +204,9 @@ def merge(*sets: Requirements) -> dict[str, Requirement]:
 
 def why_disjoint(have: Requirements, want: Requirements) -> Requirement | None:
     """
-    Return the first wanted requirement that shares no value with what is there, or None.
+    Return the first wanted requirement that has no value in common with `have`, or None.
 
-    Keys that only one side defines do not matter. Two negative requirements always go together.
+    Keys that only one side defines are skipped. Two negative requirements are always compatible.
     """
     for key, wanted in want.items():
         present = have.get(key)
@@ -222,10 +222,10 @@ def why_incompatible(
     have: Requirements, want: Requirements, may_be_undefined: frozenset[str] = frozenset()
 ) -> Requirement | None:
     """
-    Return the first wanted requirement the node side cannot meet, or None.
+    Return the first wanted requirement that the node side cannot satisfy, or None.
 
-    A key the node side does not define is fine if it may be undefined (well-known labels of a node
-    yet to be made) or if the wanted requirement is negative.
+    A key that the node side does not define is compatible if it may be undefined (well-known labels
+    of a new node) or if the wanted requirement is negative.
     """
     for key, wanted in want.items():
         if key not in have and key not in may_be_undefined and not wanted.is_negative:

@@ -1,8 +1,8 @@
 """
 Quantities and resource vectors as integers.
 
-CPU counts in thousandths of a core, everything else in whole units (bytes, pods, devices), rounded
-up: a pod never gets less than it asked for.
+CPU is in thousandths of a core, every other resource in whole units (bytes, pods, devices), rounded
+up: a pod never gets less than it requests.
 """
 
 import re
@@ -35,18 +35,18 @@ _QUANTITY_PARTS: Final = re.compile(
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DECIMAL_SUFFIXES: Final = ("", "k", "M", "G", "T", "P", "E")
 AMOUNT_MAX: Final = 2**63 - 1
-"""What Kubernetes holds an amount in; neither an amount nor a sum is more than that."""
+"""The largest int64, which is the largest amount and the largest sum in Kubernetes."""
 QUANTITY_LENGTH_MAX: Final = 256
-# With no more digits than that, a larger exponent decides alone: all there is, or next to nothing.
-# Without the limit `1e999999999` would keep us busy for minutes.
+# With at most QUANTITY_LENGTH_MAX digits, no larger exponent changes the result. Without the limit,
+# `1e999999999` would compute for minutes.
 _EXPONENT_MAX: Final = 2 * QUANTITY_LENGTH_MAX
 
 
 def parse_quantity(text: str, resource: str) -> int:
     """
-    Read a Kubernetes quantity; raise ValueError if it is none.
+    Read a Kubernetes quantity; raise ValueError if the text is not one.
 
-    Amounts stop at what 64 bits hold, as in Kubernetes.
+    Amounts are capped at 64 bits, as in Kubernetes.
     """
     return _parse(text, 1000 if resource == CPU or resource.endswith(".cpu") else 1)
 
@@ -73,7 +73,7 @@ def _parse(text: str, scale: int) -> int:
 
 
 def format_quantity(amount: int, resource: str) -> str:
-    """Write an amount the way people read it: `1500m`, `4`, `2Gi`."""
+    """Write an amount as a quantity: `1500m`, `4`, `2Gi`."""
     if resource == CPU or resource.endswith(".cpu"):
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     for suffix in ("Ti", "Gi", "Mi", "Ki"):
@@ -97,7 +97,7 @@ def canonical_quantity(text: str) -> str:
 
 
 def add(*vectors: Resources) -> dict[str, int]:
-    """Sum resource vectors name by name; a sum stops at what 64 bits hold."""
+    """Sum resource vectors name by name; a sum is capped at 64 bits."""
     total: dict[str, int] = {}
     for vector in vectors:
         for name, amount in vector.items():
@@ -106,7 +106,7 @@ def add(*vectors: Resources) -> dict[str, int]:
 
 
 def subtract(left: Resources, right: Resources) -> dict[str, int]:
-    """Take `right` from `left`; names that only `right` has go negative."""
+    """Subtract `right` from `left`; names that only `right` has become negative."""
     rest = dict(left)
     for name, amount in right.items():
         rest[name] = rest.get(name, 0) - amount
@@ -124,7 +124,7 @@ def largest(vectors: Iterable[Resources]) -> dict[str, int]:
 
 
 def fits(requests: Resources, available: Resources) -> bool:
-    """Say whether every request is met; a negative total anywhere means nothing fits."""
+    """Say whether all requests fit; nothing fits if any available amount is negative."""
     if any(amount < 0 for amount in available.values()):
         return False
     return all(amount <= available.get(name, 0) for name, amount in requests.items())

@@ -1,4 +1,4 @@
-"""Settings of the operator: those that decisions read, and all that flags and environment say."""
+"""Settings of the operator: those that decisions read, and all flags and variables."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -12,40 +12,40 @@ from karpy.model.constraints import SpreadConstraint
 CPU_REQUESTS: Final = 1000
 _MILLIS_PER_CORE: Final = 1000
 _CORES_MAX: Final = 60
-"""From so many cores on there are no more workers."""
+"""With this many cores a controller has its largest number of workers."""
 _MEBIBYTE: Final = 1024**2
 
 
 class PreferencePolicy(Enum):
-    """Whether preferences are tried as if required, or left to kube-scheduler."""
+    """Whether preferences of pods count as required as long as possible, or are ignored."""
 
     RESPECT = "Respect"
     IGNORE = "Ignore"
 
 
 class MinValuesPolicy(Enum):
-    """Whether a claim without enough variety is refused or launched with what there is."""
+    """Whether a NodeClaim that cannot satisfy minValues is refused, or launched all the same."""
 
     STRICT = "Strict"
     BEST_EFFORT = "BestEffort"
 
 
 class Packing(Enum):
-    """Whose plan is taken: Karpenter's, or the cheapest of a few."""
+    """Which plan is chosen: Karpenter's, or the cheapest of several."""
 
     KARPENTER = "Karpenter"
     CHEAPEST = "Cheapest"
 
 
 class PodNomination(Enum):
-    """Whether pods get the name of the node that was made for them."""
+    """Whether Karpy sets `status.nominatedNodeName` of the pods that it launches a node for."""
 
     NEVER = "Never"
     ALWAYS = "Always"
 
 
 class ReservedMode(Enum):
-    """Whether a pod waits for a reservation it might get, or goes elsewhere."""
+    """Whether a pod waits for reserved capacity that is taken, or gets other capacity."""
 
     STRICT = "Strict"
     FALLBACK = "Fallback"
@@ -66,11 +66,11 @@ class Settings(Struct, frozen=True, gc=False):
     terminate_first_drift: bool = False
     terminate_first_repair: bool = False
     manages_deletion_cost: bool = False
-    """Whether Karpy writes `pod-deletion-cost` itself, so that it is not what a user asks for."""
+    """Whether Karpy writes `pod-deletion-cost`; decisions then do not read it as a user's cost."""
 
 
 class LogLevel(Enum):
-    """From which weight on a line is written."""
+    """The lowest level of lines that are logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -78,7 +78,7 @@ class LogLevel(Enum):
 
 
 class LogFormat(Enum):
-    """How a line is written."""
+    """The format of log lines."""
 
     JSON = "json"
     """For machines, as Karpenter writes it."""
@@ -87,7 +87,7 @@ class LogFormat(Enum):
 
 
 class Gates(Struct, frozen=True, gc=False, kw_only=True):
-    """Features that can be switched; each is known by its name in CamelCase."""
+    """Feature gates; the flag has their names in CamelCase."""
 
     node_repair: bool = False
     reserved_capacity: bool = True
@@ -101,20 +101,20 @@ class Gates(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Options(Struct, frozen=True, gc=False, kw_only=True):
-    """What the flags and the environment of `karpy run` say."""
+    """The options of `karpy run`, from flags and environment."""
 
     kubeconfig: str = ""
-    """Empty means the usual places, then the pod's own account."""
+    """Empty means `$KUBECONFIG` or the default path, then the pod's ServiceAccount."""
     context: str = ""
     provider: str = "kwok"
-    """The cloud to work with."""
+    """The name of the cloud provider."""
     cloud: Mapping[str, Any] = {}
-    """What the flags of the provider say, by field."""
+    """The options of the cloud provider, by field."""
     service: str = ""
     metrics_port: int = 8080
     health_port: int = 8081
     bind_address: str = ""
-    """Where both are served; empty means all addresses."""
+    """The address of both ports; empty means all addresses."""
     profiling_port: int = 6060
     kube_qps: int = 200
     kube_burst: int = 300
@@ -126,7 +126,7 @@ class Options(Struct, frozen=True, gc=False, kw_only=True):
     """Whether there are metrics for each pod, node and NodePool."""
     lease_name: str = "karpenter-leader-election"
     lease_namespace: str = ""
-    """Empty means the pod's own."""
+    """Empty means the pod's own namespace."""
     memory_limit_bytes: int = -1
     cpu_requests_milli: int = CPU_REQUESTS
     log_level: LogLevel = LogLevel.INFO
@@ -136,7 +136,7 @@ class Options(Struct, frozen=True, gc=False, kw_only=True):
     batch_max: timedelta = timedelta(seconds=10)
     batch_idle: timedelta = timedelta(seconds=1)
     decision_timeout: timedelta = timedelta(seconds=60)
-    """After that a decision about pending pods gives what it has; Karpenter's minute."""
+    """The longest time of a decision about pending pods, which then returns a partial verdict."""
     preference_policy: PreferencePolicy = PreferencePolicy.RESPECT
     min_values_policy: MinValuesPolicy = MinValuesPolicy.STRICT
     ignore_device_claims: bool = True
@@ -144,18 +144,18 @@ class Options(Struct, frozen=True, gc=False, kw_only=True):
     gates: Gates = Gates()
     default_spreads: tuple[SpreadConstraint, ...] = ()
     instance_types_file: str = ""
-    """What KWOK sells; empty means its 144 types."""
+    """The instance types of KWOK; empty means the 144 built-in types."""
     packing: Packing = Packing.CHEAPEST
-    """Not Karpenter's: other orders of placing pods often leave less room unused."""
+    """Not Karpenter's default: other orders of placing pods often leave less room unused."""
     nominate_pods: PodNomination = PodNomination.ALWAYS
-    """Not Karpenter's: pods that know the node made for them do not take the room of others."""
+    """Not Karpenter's default: a nominated pod does not take the room of other pods."""
     journal: str = ""
-    """The folder that decisions are recorded in; empty means that they are not."""
+    """The folder for the journal of decisions; empty means no journal."""
     journal_file_bytes: int = 64 * _MEBIBYTE
     journal_files: int = 8
 
     def settings(self) -> Settings:
-        """Return what decisions depend on."""
+        """Return the settings that decisions read."""
         return Settings(
             preference_policy=self.preference_policy,
             min_values_policy=self.min_values_policy,
@@ -171,7 +171,7 @@ class Options(Struct, frozen=True, gc=False, kw_only=True):
         )
 
     def workers(self, least: int, most: int) -> int:
-        """Say how many workers a controller gets: more with more CPU, as Karpenter has it."""
+        """Return the number of workers of a controller: it grows with the CPU, as in Karpenter."""
         cores = -(-self.cpu_requests_milli // _MILLIS_PER_CORE)
         more = int((most - least) / (_CORES_MAX - 1) * (cores - 1))
         return min(max(least + more, least), most)

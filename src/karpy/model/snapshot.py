@@ -1,4 +1,4 @@
-"""The cluster as one decision sees it, and the questions that decisions about nodes answer."""
+"""The snapshot that decisions about pods read, and the questions of decisions about nodes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,8 +16,8 @@ from karpy.model.settings import Settings
 from karpy.model.storage import Storage
 
 
-class Vain(Enum):
-    """How a launch was in vain; the value completes a sentence about the pod."""
+class VainCause(Enum):
+    """Why a launch was in vain; the value completes a sentence about the pod."""
 
     LEFT_OUT = "kube-scheduler left it out"
     PUSHED_OUT = "it got to its node and was pushed out again; kube-scheduler left it out since"
@@ -25,7 +25,7 @@ class Vain(Enum):
 
 
 class VainLaunches(Struct, frozen=True, gc=False):
-    """How often nodes were launched in vain for the pods of one group, one time after the other."""
+    """Successive launches in vain for the pods of one group: their number, and the next retry."""
 
     group: str
     """`Pod.group` of the pods."""
@@ -33,14 +33,14 @@ class VainLaunches(Struct, frozen=True, gc=False):
     last: datetime
     """When the last launch turned out to be in vain."""
     retry_at: datetime
-    """Before that nothing is launched for these pods."""
-    why: Vain
+    """Until this moment nothing is launched for these pods."""
+    why: VainCause
     message: str = ""
-    """What kube-scheduler said of a pod that it left out."""
+    """The message of the condition PodScheduled of one of the pods."""
 
 
 class Snapshot(Struct, frozen=True, gc=False):
-    """All that is known at `now`; a decision reads nothing else."""
+    """The cluster at the moment `now`; a decision reads nothing else."""
 
     now: datetime
     pods: Sequence[Pod] = ()
@@ -48,9 +48,9 @@ class Snapshot(Struct, frozen=True, gc=False):
     pools: tuple[NodePool, ...] = ()
     daemons: tuple[DaemonSet, ...] = ()
     catalog: Catalog = Catalog()
-    """What is on sale, with NodeOverlays applied; decisions read nothing else about that."""
+    """Instance types and prices, with NodeOverlays applied."""
     overlays: tuple[NodeOverlay, ...] = ()
-    """NodeOverlays still to be applied to the catalog; none in a snapshot that is decided on."""
+    """NodeOverlays that are not yet applied to the catalog; empty when a decision is made."""
     storage: Storage = Storage()
     namespaces: Mapping[str, Mapping[str, str]] = {}
     """Labels by namespace."""
@@ -59,39 +59,39 @@ class Snapshot(Struct, frozen=True, gc=False):
     budgets: tuple[DisruptionBudget, ...] = ()
     settings: Settings = Settings()
     vain_launches: tuple[VainLaunches, ...] = ()
-    """By group of pods, where launches were in vain."""
+    """The groups of pods whose latest launches were in vain."""
     in_command: frozenset[str] = frozenset()
-    """NodeClaims that a disruption command is about; no other command may be."""
+    """NodeClaims of disruption commands under way; no other command may include them."""
     command_backoffs: Mapping[str, datetime] = {}
-    """By NodeClaim whose last disruption command failed, until when no other may be about it."""
+    """When a NodeClaim whose last disruption command failed may be in a command again."""
     repair: RepairRules = RepairRules()
 
 
 class DisruptionQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag="disruption"):
-    """Asks which nodes are to be disrupted, and why not the others."""
+    """Asks which nodes to disrupt, and why the other nodes are not disrupted."""
 
     snapshot: Snapshot
     settled: frozenset[str] = frozenset()
-    """Methods that are passed over: they found nothing, and nothing has changed since."""
+    """Methods that are skipped: they found nothing, and nothing has changed since."""
     passed_over: frozenset[str] = frozenset()
-    """Methods that are passed over once, so that others have their turn."""
+    """Methods that are skipped once, so that the next method gets its turn."""
     put_off: frozenset[str] = frozenset()
-    """Nodes that earlier passes had no time for: they come first."""
+    """Nodes that earlier passes had no time for; they are considered first."""
 
 
 class ValidationQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag="validation"):
-    """Asks what of a command still holds, some time after it was proposed."""
+    """Asks which part of a command is still valid, 15 seconds after its proposal."""
 
     snapshot: Snapshot
-    """Its own nodes are not `in_command`."""
+    """The nodes of the command are not `in_command` here."""
     command: Command
 
 
 class ConfirmationQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag="confirmation"):
-    """Asks whether pods forbid to disrupt nodes, just before these are tainted or deleted."""
+    """Asks whether pods forbid the disruption of nodes that are about to be tainted or deleted."""
 
     snapshot: Snapshot
-    """The nodes alone, with the pods that the API server has just listed there."""
+    """These nodes alone, with their pods as just listed from the API server."""
     method: str
     nodes: tuple[CommandNode, ...] = ()
     are_replaced: bool = False
@@ -99,42 +99,42 @@ class ConfirmationQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag=
 
 
 class LegacyRepairQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag="legacy-repair"):
-    """Asks whether a broken node is deleted at once: Karpenter's way before v1.15."""
+    """Asks whether a broken node is deleted at once, as Karpenter did before v1.15."""
 
     snapshot: Snapshot
-    """The nodes of its NodePool, or all of them if it has none; and the pods on it."""
+    """The nodes of its NodePool, or all nodes if it has none, and the pods on the broken node."""
     claim: str
 
 
 NodeQuestion = DisruptionQuestion | ValidationQuestion | ConfirmationQuestion | LegacyRepairQuestion
-"""Everything that a decision about the disruption of nodes is made on."""
+"""The input of a decision about the disruption of nodes."""
 
 
 class FillUpQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag="fill-up"):
-    """Asks how many nodes a NodePool of a fixed size gets."""
+    """Asks how many nodes to create for a static NodePool."""
 
     now: datetime
     pool: PoolRecord
     heads: Headcount
     template: NodePool | None = None
-    """What its nodes are made from; None if none are lacking."""
+    """The template of its nodes; None if it has enough nodes."""
     is_synced: bool = True
-    """Whether everything that is there was seen."""
+    """Whether the cache has all NodeClaims of the cluster."""
 
 
 class ThinOutQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag="thin-out"):
-    """Asks which nodes a NodePool of a fixed size gives up."""
+    """Asks which nodes of a static NodePool to delete."""
 
     now: datetime
     pool: PoolRecord
     heads: Headcount
     nodes: tuple[Node, ...] = ()
-    """All that it has; none if there are not too many."""
+    """All nodes of the NodePool; empty if it has not too many."""
     pods: tuple[Pod, ...] = ()
     """The pods on these nodes."""
     reads_deletion_cost: bool = True
-    """Whether `pod-deletion-cost` is what a user asks for; not where Karpy writes it."""
+    """Whether users set `pod-deletion-cost`; False where Karpy writes it."""
 
 
 PoolQuestion = FillUpQuestion | ThinOutQuestion
-"""Everything that a decision about the size of a NodePool is made on."""
+"""The input of a decision about the size of a static NodePool."""

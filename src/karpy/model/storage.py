@@ -1,4 +1,4 @@
-"""Volumes as scheduling sees them: where they are, and how many a node can attach."""
+"""Volumes, their claims and classes, as far as scheduling reads them."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,7 +12,7 @@ WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 
 class PersistentVolumeClaim(Struct, frozen=True, gc=False):
-    """A request for a volume, bound to one or not."""
+    """A PersistentVolumeClaim, bound or not."""
 
     name: str
     namespace: str
@@ -28,7 +28,7 @@ class PersistentVolumeClaim(Struct, frozen=True, gc=False):
 
 
 class PersistentVolume(Struct, frozen=True, gc=False):
-    """A volume; `terms` are the alternatives of its node affinity."""
+    """A PersistentVolume; `terms` are the alternatives of its node affinity."""
 
     name: str
     driver: str | None = None
@@ -39,7 +39,7 @@ class PersistentVolume(Struct, frozen=True, gc=False):
 
 
 class StorageClass(Struct, frozen=True, gc=False):
-    """How volumes of a class are made; `topologies` are alternatives."""
+    """A StorageClass; its allowed `topologies` are alternatives."""
 
     name: str
     provisioner: str
@@ -49,7 +49,7 @@ class StorageClass(Struct, frozen=True, gc=False):
 
 
 class VolumeAttachment(Struct, frozen=True, gc=False):
-    """A volume that is attached to a node."""
+    """A VolumeAttachment."""
 
     name: str
     node_name: str
@@ -58,7 +58,7 @@ class VolumeAttachment(Struct, frozen=True, gc=False):
 
 
 class Storage(Struct, frozen=True, gc=False):
-    """Every claim by `namespace/name`, every volume and class by name."""
+    """All claims by `namespace/name`, all volumes and classes by name."""
 
     claims: Mapping[str, PersistentVolumeClaim] = {}
     volumes: Mapping[str, PersistentVolume] = {}

@@ -1,21 +1,21 @@
-"""Moments as Kubernetes writes them, durations as Go does; their sums are moments, too."""
+"""Timestamps in the format of Kubernetes, and durations in the format of Go, within safe bounds."""
 
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 DURATION_LENGTH_MAX: Final = 64
-"""Go writes its longest duration in 26 characters; what is longer than this is not read."""
+"""The longest text that is read as a duration; Go writes its longest one in 26 characters."""
 MOMENT_LENGTH_MAX: Final = 64
 _NANOSECONDS_MAX: Final = 2**63 - 1
 LONGEST: Final = timedelta(microseconds=_NANOSECONDS_MAX // 1000)
-"""What an `int64` of nanoseconds holds, 292 years; no duration of an object is longer."""
+"""An `int64` of nanoseconds, 292 years: the longest duration that an object can hold."""
 _FIRST_YEAR: Final = 1000
 _LAST_YEAR: Final = 9000
-"""Moments of objects lie within these years, so that three durations can be added to any."""
+"""Moments of objects are moved into these years, so that three durations can be added to any."""
 _FIRST: Final = datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC)
 _LAST: Final = datetime(_LAST_YEAR, 1, 1, tzinfo=UTC)
-# Possessive: digits are never given back, so that a text is read in one pass.
+# Possessive quantifiers: without backtracking, a text is read in one pass.
 _PART: Final = re.compile(
     r"(?=\.?[0-9])([0-9]*+)(?:\.([0-9]*+))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII
 )
@@ -37,27 +37,27 @@ _HOUR: Final = 60 * _MINUTE
 
 def parse_duration(text: str, *, saturates: bool = False) -> timedelta | None:
     """
-    Read a duration such as `1h30m`, `-5s` or `0`; None if it is none.
+    Read a duration such as `1h30m`, `-5s` or `0`; None if the text is not a duration.
 
-    One that is longer than `LONGEST` is none for Go; with `saturates` it is `LONGEST`.
+    A duration longer than `LONGEST` is invalid, as in Go; with `saturates` it becomes `LONGEST`.
     """
     nanoseconds = _nanoseconds(text) if len(text) <= DURATION_LENGTH_MAX else None
     if nanoseconds is None or (abs(nanoseconds) > _NANOSECONDS_MAX and not saturates):
         return None
-    # Towards zero, as Go divides.
+    # Go rounds towards zero.
     duration = timedelta(microseconds=min(abs(nanoseconds), _NANOSECONDS_MAX) // 1000)
     return -duration if nanoseconds < 0 else duration
 
 
 def span(seconds: float) -> timedelta:
-    """Return so many seconds, at most `LONGEST` either way: what an `int64` of an object means."""
+    """Turn an object's number of seconds into a duration, limited to plus or minus `LONGEST`."""
     if abs(seconds) >= LONGEST.total_seconds():
         return LONGEST if seconds > 0 else -LONGEST
     return timedelta(seconds=seconds)
 
 
-def within_reach(moment: datetime) -> datetime:
-    """Return the nearest moment that durations can be added to; nearly every moment is one."""
+def clamp_moment(moment: datetime) -> datetime:
+    """Return a moment, or the nearest one to which durations can be added without overflow."""
     if _FIRST_YEAR <= moment.year < _LAST_YEAR:
         return moment
     return max(_FIRST, min(moment, _LAST))
@@ -81,12 +81,12 @@ def write_duration(duration: timedelta) -> str:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """Read a moment as RFC 3339 has it; None if it is none."""
+    """Read a moment in the format of RFC 3339; None if the text is not one."""
     try:
         moment = datetime.fromisoformat(text) if len(text) <= MOMENT_LENGTH_MAX else None
     except ValueError:
         return None
-    return None if moment is None or moment.tzinfo is None else within_reach(moment)
+    return None if moment is None or moment.tzinfo is None else clamp_moment(moment)
 
 
 def write_moment(moment: datetime) -> str:

@@ -1,8 +1,8 @@
 """
-What a decision says: what to do, and why not for everything left alone.
+The results of decisions: launches and nominations, and a refusal for every object left alone.
 
-Every no has a reason: the member name is the interface, which JSON, events and metrics carry; the
-value is the sentence people read.
+Every refusal has a reason. The name of a reason is the interface, which JSON, events and metrics
+carry; its value is the sentence people read.
 """
 
 from datetime import datetime
@@ -22,8 +22,8 @@ class Reason(Enum):
         "kube-scheduler has not given up on it yet, or a scheduling gate holds it"
     )
     PREEMPTING = "it waits for the pods it preempts on another node"
-    ON_ITS_WAY = "an earlier decision has found a place for it, and it is about to get there"
-    PLACE_TAKEN = "others took its place, and nodes that were made together with it are to open yet"
+    ON_ITS_WAY = "an earlier decision has found a node for it, and it is not bound there yet"
+    PLACE_TAKEN = "other pods took its place; nodes of the same decision are not schedulable yet"
     LAUNCHED_IN_VAIN = "nodes were launched for it in vain, and the next launch waits a while"
     OPTED_OUT = "it asks for nodes that belong to no NodePool"
     RESTRICTED_LABEL = "it selects nodes by a label that may not be asked for"
@@ -45,13 +45,13 @@ class Reason(Enum):
     NO_HOST = "no node has room and no NodePool can make one that would"
     WAITS_FOR_RESERVATION = "reserved capacity that would suit it is taken for now"
     MIN_VALUES_TRUNCATED = "the cheapest types to launch with lack the variety minValues asks for"
-    UNDECIDED = "time ran out before its turn; the next decision is about it again"
-    TOO_COMPLEX = "it has very many constraints; it comes after all others, and no time was left"
-    DECISION_FAILED = "a decision with it failed by a mistake in karpy; without it, it does not"
+    UNDECIDED = "time ran out before its turn; the next decision considers it again"
+    TOO_COMPLEX = "it has very many constraints, so that it came last, and no time was left"
+    DECISION_FAILED = "decisions fail with it, by a bug in karpy; without it they succeed"
 
 
 class Constraint(Enum):
-    """What kept a pod from a node, an instance type or a NodePool."""
+    """The constraint that kept a pod from a node, an instance type or a NodePool."""
 
     POOL_NOT_READY = "the NodePool is not ready"
     POOL_STATIC = "the NodePool keeps a fixed number of nodes"
@@ -78,8 +78,8 @@ class NodeReason(Enum):
     """Why a node was left alone."""
 
     GONE = "its NodeClaim does not exist any more"
-    IN_COMMAND = "a disruption command is about it already"
-    UNMANAGED = "no NodeClaim of ours is behind it"
+    IN_COMMAND = "it is in a disruption command already"
+    UNMANAGED = "it has no NodeClaim that Karpy manages"
     NO_NODE = "its NodeClaim has no Node yet"
     UNREADABLE = "its Node, NodeClaim or NodePool cannot be read"
     REBOOTING = "it is rebooting"
@@ -87,7 +87,7 @@ class NodeReason(Enum):
     UNREGISTERED = "it is neither initialized nor registered"
     UNINITIALIZED = "it is not initialized"
     NOMINATED = "a pending pod is nominated to it"
-    BACKING_OFF = "a disruption command about it has failed, and the next one waits a while"
+    BACKING_OFF = "its last disruption command failed, and the next one waits a while"
     DO_NOT_DISRUPT = "its annotation karpenter.sh/do-not-disrupt forbids disruption"
     NO_POOL_LABEL = "no label says which NodePool it belongs to"
     POOL_MISSING = "its NodePool does not exist, or has no instance types"
@@ -115,16 +115,16 @@ class NodeReason(Enum):
     SCORE_TOO_LOW = "the move would save too little for the pods that it disrupts"
     NOT_CONSIDERED = "another command was found first"
     OUT_OF_TIME = "time ran out before its turn; the next pass looks at it again"
-    PINNED = "a pod there is of no ReplicaSet, Job or DaemonSet, so that no scale-in empties it"
+    PINNED = "a pod there has no ReplicaSet, Job or DaemonSet, so that no scale-in removes it"
     NOT_DRIFTED = "it matches its NodePool and its node class"
     DO_NOT_REPAIR = "its annotation karpenter.sh/do-not-repair forbids repair"
     REPAIR_NEEDS_POOL = "it is broken, but without a NodePool nothing can replace it safely"
-    REPAIR_NEEDS_GRACE = "it is broken, pods forbid its disruption, and no grace period ends that"
+    REPAIR_NEEDS_GRACE = "it is broken, pods forbid its disruption, and no grace period limits that"
     MOSTLY_UNHEALTHY = "too many nodes of its NodePool are unhealthy at once"
-    POOL_SHRINKING = "its NodePool is about to give up nodes anyway"
-    POOL_SIZE = "its NodePool needs it to have as many nodes as it should"
-    NO_REPLACEMENT = "nothing that could take its place can be launched before it goes"
-    CHANGED = "what was decided about it does not hold any more"
+    POOL_SHRINKING = "its NodePool has more nodes than replicas, and is about to delete some"
+    POOL_SIZE = "its NodePool needs it to have as many nodes as replicas"
+    NO_REPLACEMENT = "no replacement can be launched before it is deleted"
+    CHANGED = "the cluster has changed since the decision to disrupt it"
 
 
 class Exclusion(Struct, frozen=True, gc=False):
@@ -132,12 +132,12 @@ class Exclusion(Struct, frozen=True, gc=False):
 
     constraint: Constraint
     detail: str
-    """The requirement, taint, resource or group meant, as text."""
+    """The requirement, taint, resource or group of pods, as text."""
     count: int
 
 
 class NearMiss(Struct, frozen=True, gc=False):
-    """The instance type that lacks least, and what it lacks."""
+    """The instance type that comes closest to fitting, and what it lacks."""
 
     instance_type: str
     lacks: tuple[str, ...]
@@ -148,9 +148,9 @@ class PoolRefusal(Struct, frozen=True, gc=False):
 
     pool: str
     decisive: Exclusion
-    """Lifting this one helps most; it alone decides if everything else would allow a type."""
+    """The exclusion whose removal helps most; see `is_single`."""
     is_single: bool
-    """Whether lifting `decisive` alone would be enough."""
+    """Whether the removal of `decisive` alone would allow an instance type."""
     types: int
     """How many instance types the pool has."""
     exclusions: tuple[Exclusion, ...] = ()
@@ -165,7 +165,7 @@ class Refusal(Struct, frozen=True, gc=False):
     detail: str = ""
     pools: tuple[PoolRefusal, ...] = ()
     nodes: tuple[Exclusion, ...] = ()
-    """Existing nodes and new claims that said no, by their first reason."""
+    """How many existing nodes and new claims each constraint excluded; the first one counts."""
 
 
 class NodeRefusal(Struct, frozen=True, gc=False):
@@ -175,30 +175,30 @@ class NodeRefusal(Struct, frozen=True, gc=False):
     node: str
     """Its name, or that of its NodeClaim while there is no Node."""
     detail: str = ""
-    """The pod, budget, pool or resource meant."""
+    """The pod, budget, pool or resource that `why` is about."""
     method: str = ""
-    """The method that left it alone; empty if no method may touch it."""
+    """The disruption method that refused it; empty if no method may disrupt it."""
     pods: tuple[str, ...] = ()
-    """Pods that keep it, as `namespace/name`; the first few of them."""
+    """The first few pods that forbid its disruption, as `namespace/name`."""
     price: int | None = None
-    """What it costs, in micro-dollars per hour; None if that is not known or decides nothing."""
+    """Its price in micro-dollars per hour; None if it is unknown or was not compared."""
     replacement: int | None = None
-    """What the cheapest replacement costs; None if none was found."""
+    """The price of the cheapest replacement; None if none was found."""
     score: Fraction | None = None
-    """What a Balanced NodePool makes of the move; at least one half is approved."""
+    """The score of the move under the policy Balanced; one half or more is approved."""
     until: datetime | None = None
-    """When the reason ends by itself, if that is known."""
+    """When the reason ends without a change, if that is known."""
 
     @property
     def saving(self) -> int | None:
-        """Micro-dollars per hour that the best replacement would save; at most 0 is no saving."""
+        """Micro-dollars per hour that the cheapest replacement saves; may be 0 or negative."""
         if self.price is None or self.replacement is None:
             return None
         return self.price - self.replacement
 
 
 class LaunchOption(Struct, frozen=True, gc=False):
-    """An instance type a claim may become, with its cheapest offering."""
+    """An instance type that a NodeClaim may be launched with, and its cheapest offering."""
 
     instance_type: str
     price: int
@@ -211,47 +211,47 @@ class Launch(Struct, frozen=True, gc=False):
     """A NodeClaim to create."""
 
     name: str
-    """Stands for the claim within the verdict; the cluster gives the real name."""
+    """A placeholder within the verdict; the API server generates the real name."""
     pool: str
     pods: tuple[str, ...]
-    """Pods expected there, as `namespace/name`, in the order they were placed."""
+    """The pods placed on it, as `namespace/name`, in the order of placement."""
     requirements: Requirements
     resources: Resources
-    """Requests of the pods and of the daemons that come along."""
+    """The sum of the requests of these pods and of DaemonSet pods."""
     options: tuple[LaunchOption, ...]
-    """Cheapest first, at most 600; without any the cloud chooses by the requirements."""
+    """Cheapest first, at most 600; if empty, the cloud chooses by the requirements."""
     reservations: tuple[str, ...] = ()
     is_min_values_relaxed: bool = False
 
     @property
     def price(self) -> int:
-        """Micro-dollars per hour if the cheapest option is had; nothing if none is known."""
+        """Micro-dollars per hour of the cheapest option; 0 without options."""
         return self.options[0].price if self.options else 0
 
 
 class Nomination(Struct, frozen=True, gc=False):
-    """Pods expected on a node that exists or is on its way."""
+    """Pods placed on a node that exists or is being launched."""
 
     node: str
     pods: tuple[str, ...]
 
 
 class PoolNotice(Struct, frozen=True, gc=False):
-    """A NodePool that took no part in the decision, and why."""
+    """A NodePool that was left out of the decision, and why."""
 
     pool: str
     why: Exclusion
 
 
 class Verdict(Struct, frozen=True, gc=False):
-    """Launches and nominations, and a refusal for every pod considered and left alone."""
+    """Launches and nominations, and a refusal for every other pod considered."""
 
     launches: tuple[Launch, ...] = ()
     nominations: tuple[Nomination, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     pools: tuple[PoolNotice, ...] = ()
     is_complete: bool = True
-    """False if time ran out; refusals then name the pods without a decision."""
+    """False if time ran out; pods without a decision have a refusal UNDECIDED."""
 
     @property
     def price(self) -> int:
@@ -260,16 +260,16 @@ class Verdict(Struct, frozen=True, gc=False):
 
 
 class PoolVerdict(Struct, frozen=True, gc=False):
-    """Nodes that a NodePool of a fixed size gets or gives up, and why not what it lacks."""
+    """Nodes to create or delete for a static NodePool, and why missing nodes are not created."""
 
     pool: str
     creates: int = 0
     """How many NodeClaims to create, all alike."""
     launch: Launch | None = None
-    """What each of them is."""
+    """The template of each of these NodeClaims."""
     withheld: Exclusion | None = None
-    """How many are lacking that cannot be created, and why."""
+    """How many missing nodes cannot be created, and why."""
     deletes: tuple[str, ...] = ()
-    """NodeClaims to give up, those without pods first."""
+    """NodeClaims to delete, those without pods first."""
     refusals: tuple[NodeRefusal, ...] = ()
-    """Why the other nodes stay, if some are given up."""
+    """Why the other nodes stay, if some are deleted."""

@@ -1,1 +1,1 @@
-"""LAW: what controllers ask of a cluster, a cloud and a clock; Protocols and values, no code."""
+"""LAW: the interfaces through which controllers reach cluster, cloud and clock; no code."""

@@ -17,7 +17,7 @@ class Buffers(Protocol):
 
     @property
     def sources(self) -> Mapping[str, Watched[PodSource]]:
-        """The objects that their pods are made from, by kind; each by namespace and name."""
+        """PodTemplates and workloads that buffers refer to, by kind, then by namespace and name."""
 
     def room_of(self, key: str) -> tuple[Pod, ...]:
         """Return the virtual pods of a CapacityBuffer: equal ones until something changes."""

@@ -1,4 +1,4 @@
-"""What a cloud does for the autoscaler."""
+"""The port of a cloud: catalog, machines, and announcements about machines."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
@@ -17,12 +17,12 @@ from karpy.model.verdicts import LaunchOption
 
 
 class LaunchSpec(Struct, frozen=True):
-    """One machine wanted: any of the options will do, the first is the cheapest."""
+    """A machine to launch: as any of the options, of which the first is the cheapest."""
 
     claim: str
     """Name of the NodeClaim; becomes part of the machine's tags."""
     token: str
-    """UID of the NodeClaim: within a process, the same token never starts a second machine."""
+    """UID of the NodeClaim; within a process, one token never starts a second machine."""
     pool: str
     node_class: str
     options: tuple[LaunchOption, ...]
@@ -31,12 +31,13 @@ class LaunchSpec(Struct, frozen=True):
     reservations: tuple[str, ...] = ()
     requirements: Requirements = {}
     """
-    What the NodeClaim asks for; reservation, tenancy and partition are among it. Where its types
-    are sold in more places than the options name, any place that these allow will do; without any,
-    only the options do.
+    Requirements of the NodeClaim, including reservation, tenancy and partition.
+
+    Types of the options may be launched in any place that the requirements allow. Without
+    requirements, only the places of the options are allowed.
     """
     requests: Resources = {}
-    """What the pods expected there need."""
+    """The sum of the requests of the pods that are placed on the machine."""
     annotations: Mapping[str, str] = {}
     """Annotations of the NodeClaim."""
     taints: tuple[Taint, ...] = ()
@@ -44,65 +45,66 @@ class LaunchSpec(Struct, frozen=True):
 
 
 class Machine(Struct, frozen=True):
-    """A machine that a cloud runs for us."""
+    """A machine that a cloud runs for this cluster."""
 
     provider_id: str
     claim: str
     """
-    Name of the NodeClaim it was launched for.
+    Name of the NodeClaim that it was launched for.
 
-    Clouds that write it on a machine only after the node has registered leave it empty until then.
+    Clouds that tag a machine with the name only after its node has registered leave it empty until
+    then.
     """
     instance_type: str
     zone: str
     capacity_type: str
     created: datetime
     labels: Mapping[str, str] = {}
-    """What is certain of the node now that the machine is chosen."""
+    """Labels of the node that follow from the choice of the machine."""
     annotations: Mapping[str, str] = {}
-    """What the node carries from the start."""
+    """Annotations of the node from its creation on."""
     capacity: Resources = {}
     allocatable: Resources = {}
     image: str = ""
-    is_ending: bool = False
+    is_terminating: bool = False
 
 
 class CloudProvider(Protocol):
     """
-    What the autoscaler asks of a cloud; each call is safe to repeat.
+    The calls of the autoscaler to a cloud; each call is safe to repeat.
 
-    Raise only subclasses of CloudError. Controllers retry, give up or try elsewhere by their type;
-    anything else counts as a bug in the provider. tests/contract holds every provider to this text.
+    Raise only subclasses of CloudError. Their type decides whether a controller retries, gives up
+    or tries another launch; any other exception counts as a bug in the provider. tests/contract
+    holds every provider to this text.
 
-    Two launches with one token start one machine as long as the process lives. After a crash a
-    second machine may run until garbage collection terminates the one that no NodeClaim names:
-    every two minutes, and of a provider that cannot find machines by token every ten seconds at
-    first.
+    Within a process, two launches with one token start one machine. After a crash a second machine
+    may run until garbage collection terminates the one that no NodeClaim names: every two minutes;
+    at first every ten seconds for a provider that cannot find machines by token.
     """
 
     @property
     def name(self) -> str:
-        """What metrics and logs call the provider."""
+        """The name of the provider in metrics and logs."""
 
     def start(self) -> None:
-        """Begin what the provider does in the background; it is called by the leader alone."""
+        """Start the background work of the provider; only the leader calls this."""
 
     async def close(self) -> None:
-        """End what `start` began; launches have stopped before. It may be started again."""
+        """End the background work, after all launches have stopped; `start` may follow again."""
 
     def catalog(self) -> Catalog:
         """
-        Return all instance types, also those that are sold out now.
+        Return all instance types, including those that are sold out.
 
-        The same object is returned until something has changed; a NodePool whose node class
-        decides about its types has an entry of its own in `by_pool`.
+        The same object is returned until something changes. A NodePool whose node class changes its
+        instance types has an entry in `by_pool`.
         """
 
     async def launch(self, spec: LaunchSpec) -> Machine:
         """Start one machine; raise NoCapacity if every option is sold out."""
 
     async def terminate(self, provider_id: str) -> None:
-        """Ask for the end of a machine; raise MachineNotFound once it is gone."""
+        """Request the termination of a machine; raise MachineNotFound once it is gone."""
 
     async def machine(self, provider_id: str) -> Machine:
         """Return one machine; raise MachineNotFound if it is gone."""
@@ -115,28 +117,29 @@ class CloudProvider(Protocol):
 
     @property
     def repair_policies(self) -> tuple[RepairPolicy, ...]:
-        """Which nodes are called broken; complete, and always the same. Without any none is."""
+        """The conditions that call for repair; constant. Without policies no node is repaired."""
 
     async def reboot(self, provider_id: str, operation: str) -> None:
         """
-        Switch a machine off and on again; the same operation never does it twice.
+        Reboot a machine; calls with the same `operation` reboot it once.
 
-        Return once the cloud has accepted it; the node's boot ID changes in the end. Raise
-        MachineNotFound if it is gone, and RebootUnsupported if the cloud reboots no machines.
+        Return once the cloud has accepted the reboot; the boot ID of the node changes later. Raise
+        MachineNotFound if the machine is gone, RebootUnsupported if the cloud cannot reboot.
         """
 
 
 class RegistrationHook(Struct, frozen=True):
     """
-    What a provider has to do about a machine before its Node registers.
+    A step of a provider that must be done before a Node is registered.
 
-    The Node keeps its unregistered taint meanwhile, and the condition Registered of its NodeClaim
-    says `RegistrationHookPending` with the name. The claim is looked at again when it changes.
+    While it is pending, the Node keeps its unregistered taint, and the condition Registered of its
+    NodeClaim has the reason `RegistrationHookPending` and the name of the hook. It is evaluated
+    again when the NodeClaim changes.
     """
 
     name: str
     is_pending: Callable[[ClaimRecord], bool]
-    """Says whether the Node of a claim has to wait; it waits for nothing and asks no API."""
+    """Returns whether the Node of a claim has to wait; must return at once and call no API."""
 
 
 class MachineFate(Enum):
@@ -154,31 +157,31 @@ class MachineFate(Enum):
 
     @property
     def is_advice(self) -> bool:
-        """Whether it is worth an event only."""
+        """Whether it leads to an event only: the machine is kept."""
         return self is MachineFate.REBALANCE_RECOMMENDED
 
     @property
     def is_forceful(self) -> bool:
-        """Whether pods are not waited for: the machine does not work any more."""
+        """Whether the machine has failed, so that the drain does not wait for its pods."""
         return self in {MachineFate.INSTANCE_STATUS, MachineFate.SYSTEM_STATUS}
 
 
 class MachineEvent(Struct, frozen=True):
-    """Something that a cloud announces about machines."""
+    """An announcement of a cloud about machines."""
 
     fate: MachineFate
     machines: tuple[str, ...]
     """Their IDs in the cloud: the last part of their provider IDs."""
     announced: datetime | None = None
     token: str = ""
-    """By which the cloud knows the announcement; empty if fate and machines tell it."""
+    """The ID by which `acknowledge` finds the announcement; empty if fate and machines suffice."""
 
 
 class EventfulCloud(Protocol):
-    """A cloud that announces what will become of machines."""
+    """A cloud that announces interruptions and failures of machines."""
 
     def machine_events(self) -> AsyncIterator[MachineEvent]:
-        """Give what the cloud announces, until cancelled; it never ends by itself."""
+        """Yield announcements until cancelled; the iterator has no end."""
 
     async def acknowledge(self, event: MachineEvent) -> None:
-        """Say that an event was acted on; one that is not is announced again."""
+        """Mark an event as handled; an event without this is announced again."""

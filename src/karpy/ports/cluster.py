@@ -1,4 +1,4 @@
-"""The cluster as controllers see it."""
+"""The port of the cluster: snapshots for decisions, and launches."""
 
 from typing import Protocol
 
@@ -7,27 +7,27 @@ from karpy.model.verdicts import Launch
 
 
 class Cluster(Protocol):
-    """A cluster that can be read at once, and changed one decision at a time."""
+    """A cluster that gives consistent snapshots, and creates NodeClaims."""
 
     @property
     def is_synced(self) -> bool:
         """
-        Whether the snapshot can be trusted with decisions.
+        Whether snapshots are complete enough for decisions.
 
-        It cannot until every kind was listed once, nor while a NodeClaim lacks its provider ID
-        though its machine may already exist.
+        They are not until every kind was listed once, nor while a NodeClaim lacks its provider ID
+        although its machine may already exist.
         """
 
     async def wait_until_synced(self) -> None:
-        """Return as soon as the snapshot can be trusted with decisions."""
+        """Return as soon as snapshots are complete enough for decisions."""
 
     def snapshot(self) -> Snapshot:
-        """Return everything as of now: immutable, cheap to take again."""
+        """Return the present state of the cluster: immutable, and cheap to take again."""
 
     async def apply(self, launch: Launch) -> str:
         """
         Create the NodeClaim of a launch; return its name.
 
-        The next snapshot has it, as a node in flight, though no watch has told it yet. Raises
-        NotFound if the NodePool is gone, and any other ClusterError the API server answers with.
+        The next snapshot has it as a node, even before the watch delivers it. Raises NotFound if
+        the NodePool is gone, and any other ClusterError that the API server answers with.
         """

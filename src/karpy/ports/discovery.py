@@ -10,7 +10,7 @@ from karpy.model.kinds import Kind
 
 
 class Resource(Struct, frozen=True):
-    """A kind that is served."""
+    """A kind that the API server serves."""
 
     kind: Kind
     singular: str
@@ -18,11 +18,11 @@ class Resource(Struct, frozen=True):
     categories: tuple[str, ...] = ()
     subresources: frozenset[str] = frozenset()
     definition: JsonObject | None = None
-    """The CustomResourceDefinition it comes from: its columns and its schema."""
+    """The CustomResourceDefinition that defines it, with columns and schema; None if built in."""
 
 
 class Discovery(Protocol):
-    """Lists the kinds that are served now; CustomResourceDefinitions change them."""
+    """Lists the kinds that the API server serves; CustomResourceDefinitions change them."""
 
     def resources(self) -> Sequence[Resource]:
         """List every kind that is served."""

@@ -8,7 +8,7 @@ from karpy.model.verdicts import PoolVerdict, Verdict
 
 
 class Journal(Protocol):
-    """Records decisions; events, metrics, logs and recordings are views of them."""
+    """Records decisions; events, metrics, logs and recordings are derived from them."""
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Record one decision and its snapshot."""

@@ -8,5 +8,5 @@ from karpy.model.notices import Notice
 class Notices(Protocol):
     """Emits events; never blocks and never fails."""
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         """Emit an event, unless an equal one was emitted a moment ago."""

@@ -1,4 +1,4 @@
-"""The API server as Karpy sees it: plain objects in and out, with Kubernetes' own semantics."""
+"""The port of the API server: objects as plain JSON, with the semantics of Kubernetes."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from enum import Enum
@@ -16,12 +16,12 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Query(Struct, frozen=True):
-    """Which objects of a kind."""
+    """Selects objects of a kind."""
 
     namespace: str = ""
-    """Empty means all namespaces, or a kind that has none."""
+    """Empty means all namespaces, or a cluster-scoped kind."""
     labels: str = ""
-    """A label selector as kubectl takes it: `app=web,tier in (a,b),!old`."""
+    """A label selector in the syntax of kubectl: `app=web,tier in (a,b),!old`."""
     fields: str = ""
     """A field selector: `spec.nodeName=n1,status.phase!=Failed`."""
 
@@ -30,28 +30,28 @@ EVERYTHING: Final = Query()
 
 
 class Page(Struct, frozen=True):
-    """A part of a list."""
+    """A page of a list."""
 
     items: tuple[JsonObject, ...]
     version: str
-    """Where to start watching once the last page is read."""
+    """The resourceVersion at which a watch starts after the last page."""
     token: str = ""
-    """What to ask the next page with; empty on the last one."""
+    """The `continue` token of the next page; empty on the last page."""
     remaining: int | None = None
 
 
 class EventType(Enum):
-    """What happened to an object."""
+    """The type of a watch event."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
     BOOKMARK = "BOOKMARK"
-    """Nothing; everything up to this version has been told."""
+    """No change: all events up to this resourceVersion have been delivered."""
 
 
 class WatchEvent(Struct, frozen=True, gc=False):
-    """Something that happened; of a bookmark only the version counts."""
+    """A watch event; of a BOOKMARK only the version is meaningful."""
 
     type: EventType
     object: JsonObject
@@ -59,7 +59,7 @@ class WatchEvent(Struct, frozen=True, gc=False):
 
 
 class PatchType(Enum):
-    """How a patch is to be read; the value is its content type."""
+    """The type of a patch; the value is its content type."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -68,27 +68,27 @@ class PatchType(Enum):
 
 
 class Patch(Struct, frozen=True):
-    """A change to an object; a merge patch may carry `metadata.resourceVersion` as a guard."""
+    """A patch; a merge patch may carry `metadata.resourceVersion` as a guard."""
 
     type: PatchType
     body: JsonObject | list[JsonObject]
     manager: str = "karpy"
-    """Who owns the fields; APPLY and managedFields need it."""
+    """The field manager; required by APPLY, recorded in managedFields."""
     is_forced: bool = False
     """APPLY only: take over fields of other managers."""
 
 
 class Removal(Struct, frozen=True):
-    """How to delete."""
+    """DeleteOptions."""
 
     grace_seconds: int | None = None
-    """None leaves it to the object; 0 is at once."""
+    """None takes the default of the object; 0 deletes at once."""
     uid: str = ""
-    """Delete only this incarnation."""
+    """Delete only the object with this UID; empty deletes any."""
     version: str = ""
-    """Delete only if the object has not changed since."""
+    """Delete only at this resourceVersion; empty deletes at any."""
     propagation: str = ""
-    """Background, Foreground or Orphan; empty leaves it to the kind."""
+    """Background, Foreground or Orphan; empty takes the default of the kind."""
 
 
 GRACEFULLY: Final = Removal()
@@ -96,10 +96,10 @@ GRACEFULLY: Final = Removal()
 
 class Objects(Protocol):
     """
-    What an API server does for its clients.
+    The calls of an API server.
 
-    Objects are plain JSON. What is given or returned is never changed afterwards by either side:
-    change a copy and write that. Errors are those of `karpy.errors.ClusterError`: NotFound,
+    Objects are plain JSON. Neither side changes an object after it was passed or returned: change a
+    copy, and write the copy. Errors are those of `karpy.errors.ClusterError`: NotFound,
     AlreadyExists, Conflict (stale version, failed precondition), Invalid (schema, CEL,
     immutable field), Expired (410), Throttled (429: an eviction against a budget, or too many
     requests), Forbidden, Unauthorized, Unreachable, ServerFault.
@@ -108,7 +108,7 @@ class Objects(Protocol):
     """
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> JsonObject:
-        """Return one object as it is now."""
+        """Return one object."""
 
     async def list(
         self, kind: Kind, query: Query = EVERYTHING, *, limit: int = 0, token: str = ""
@@ -124,26 +124,26 @@ class Objects(Protocol):
         seconds: float | None = None,
     ) -> AsyncIterator[WatchEvent]:
         """
-        Tell what happens after a version, with bookmarks, until `seconds` are over.
+        Yield the events after a resourceVersion, with bookmarks, until `seconds` are over.
 
-        An object that begins to match a selector is ADDED, one that ceases to is DELETED. Raises
-        Expired if history does not reach back so far.
+        An object that starts to match the selectors is ADDED, an object that no longer matches is
+        DELETED. Raises Expired if the version is too old.
         """
 
     async def create(
         self, kind: Kind, obj: JsonObject, *, subresource: str = "", dry_run: bool = False
     ) -> JsonObject:
         """
-        Add an object; `generateName` is completed.
+        Create an object; `generateName` is completed.
 
-        With a subresource the object is what that takes: an Eviction (`eviction`) or a Binding
-        (`binding`) for the pod its metadata names.
+        With a subresource, `obj` is an Eviction (`eviction`) or a Binding (`binding`) of the pod
+        that its metadata names.
         """
 
     async def replace(
         self, kind: Kind, obj: JsonObject, *, subresource: str = "", dry_run: bool = False
     ) -> JsonObject:
-        """Write an object anew; with a `resourceVersion` only if that is still the current one."""
+        """Replace an object; with a `resourceVersion`, only if that is the current one."""
 
     async def patch(
         self,
@@ -155,54 +155,54 @@ class Objects(Protocol):
         subresource: str = "",
         dry_run: bool = False,
     ) -> JsonObject:
-        """Change an object; APPLY adds it if it is not there."""
+        """Patch an object; APPLY creates it if it does not exist."""
 
     async def delete(
         self, kind: Kind, name: str, *, namespace: str = "", removal: Removal = GRACEFULLY
     ) -> None:
-        """Delete an object, or mark it so while finalizers or its grace period hold it."""
+        """Delete an object, or set its deletionTimestamp while finalizers or the grace hold it."""
 
 
 class Reader(Protocol[T_co]):
-    """Turns an object into what its follower wants of it."""
+    """Decodes an object into the value that a follower of its kind keeps."""
 
     def from_object(self, obj: JsonObject) -> T_co:
         """Read a plain object; raise FieldInvalid, or anything else, if it cannot be read."""
 
     def from_bytes(self, data: bytes) -> T_co:
-        """Read the JSON of an object; raise as `from_object`, or DecodeError, if it is none."""
+        """Read an object from JSON; raise as `from_object`, or DecodeError if it is not JSON."""
 
 
 class Unreadable(Struct, frozen=True, gc=False):
-    """An object that is there and cannot be read."""
+    """An object that exists and cannot be read."""
 
     problem: str
     object: JsonObject
-    """What could be decoded of it: its metadata at least."""
+    """The part of the object that could be decoded; at least its metadata."""
 
 
 class Change(Struct, Generic[T], frozen=True, gc=False):
-    """An object is now this, is there and cannot be read, or is gone."""
+    """The new state of an object: a value, unreadable, or gone."""
 
     key: str
     """Namespace and name, `shop/web-1`; only the name if the kind has no namespaces."""
     value: T | None
     version: str
     unreadable: Unreadable | None = None
-    """Without this, an object that has no value is gone."""
+    """None together with a `value` of None: the object is gone."""
 
 
 def as_unreadable(error: Exception, obj: JsonObject) -> Unreadable:
-    """Say why an object cannot be read, in a few words."""
+    """Return an unreadable object with a short text of the error."""
     return Unreadable((str(error) or type(error).__name__)[:_PROBLEM_MAX], obj)
 
 
 class Synced(Struct, frozen=True):
-    """Everything there was when following began has been told."""
+    """Marks that all objects which existed at the start of the watch have been delivered."""
 
 
 Follow: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""Follows one kind, and takes in its changes, until cancelled."""
+"""Follows one kind, and applies its changes, until cancelled."""
 
 
 class Feed(Protocol):
@@ -212,10 +212,10 @@ class Feed(Protocol):
         self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING
     ) -> AsyncIterator[Change[T] | Synced]:
         """
-        Tell every object, then Synced, then every change, and heal by itself.
+        Yield every object, then Synced, then every change; reconnect after failures.
 
-        Lost connections, expired versions and restarts of the server cost a new list at worst:
-        what vanished meanwhile is told as gone, what did not change is not told again. An object
-        that cannot be read, whatever its reader raises, is told as unreadable and reported once
-        for each version.
+        Lost connections, expired versions and restarts of the server lead at worst to a new list:
+        objects that were deleted meanwhile are yielded as gone, unchanged objects are not yielded
+        again. An object whose reader raises any exception is yielded as unreadable, and reported
+        once for each version.
         """

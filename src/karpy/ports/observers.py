@@ -11,7 +11,7 @@ class ReconcileResult(Enum):
 
     SUCCESS = "success"
     AGAIN = "requeue_after"
-    """Success, with a reconcile after a while."""
+    """Success, with another reconcile after a delay."""
     ERROR = "error"
     BUG = "panic"
     """A bug: an error of no known class."""
@@ -25,8 +25,8 @@ class ReconcileResult(Enum):
 class Observer(Protocol):
     """Observes the work of one controller; never blocks and never fails."""
 
-    def employ(self, workers: int) -> None:
-        """Take the number of workers of the controller."""
+    def set_workers(self, workers: int) -> None:
+        """Set the number of workers of the controller."""
 
     def add(self, key: str) -> None:
         """Note that a key is queued."""
@@ -38,4 +38,4 @@ class Observer(Protocol):
         """Note how a reconcile ended."""
 
     def put_off(self, key: str) -> None:
-        """Note that a key is delayed: it failed, or its reconcile asked for that."""
+        """Note that a key is delayed: its reconcile failed, or asked for another one later."""

@@ -15,27 +15,27 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Kept(Struct, Generic[T], frozen=True):
-    """An object, read and as it came."""
+    """A cached object: the record that was read from it, and its JSON."""
 
     record: T
     obj: JsonObject
 
 
 class Watched(Protocol[T_co]):
-    """All objects of a kind; one that cannot be read any more stays as it was last read."""
+    """All objects of a kind; an object that becomes unreadable keeps its last readable value."""
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """Why objects cannot be read now, by key."""
+        """Why objects cannot be read, by key."""
 
     def get(self, key: str) -> T_co | None:
         """Return one object, or None."""
 
     def all(self) -> Collection[T_co]:
-        """Return all of them."""
+        """Return all objects."""
 
-    def under(self, mark: str) -> Collection[T_co]:
-        """Return those with a mark: NodeClaims and Nodes by provider ID, pods by node."""
+    def by_index(self, value: str) -> Collection[T_co]:
+        """Return the objects with a value of their index: a provider ID; for pods, a node name."""
 
     def listen(self, listener: Callable[[str, T_co | None, T_co | None], None]) -> None:
         """Call a listener with the key, the old and the new value of each change."""

@@ -13,8 +13,8 @@ WEB = Subject(POD, "web-1", "shop", "u1")
 NOMINATED = Notice(WEB, "Nominated", "Pod should schedule on: node/n1", same_as=("u1",))
 
 
-async def recorded(tell: Callable[[EventRecorder], object], store: SmallStore) -> EventRecorder:
-    """Run a recorder while it is told things, until all is written."""
+async def recorded(act: Callable[[EventRecorder], object], store: SmallStore) -> EventRecorder:
+    """Run a recorder while `act` emits events, until all are written."""
     recorder = EventRecorder(
         store,
         SetClock(),
@@ -22,18 +22,18 @@ async def recorded(tell: Callable[[EventRecorder], object], store: SmallStore) -
         rates={"Nominated": TokenBucket(qps=5, burst=10)},
     )
     running = asyncio.create_task(recorder.run())
-    told = tell(recorder)
-    if asyncio.iscoroutine(told):
-        await told
+    done = act(recorder)
+    if asyncio.iscoroutine(done):
+        await done
     recorder.close()
     await running
     return recorder
 
 
-def tell_many(recorder: EventRecorder, reason: str, count: int) -> None:
-    """Tell so many notices of which no two are the same."""
+def emit_many(recorder: EventRecorder, reason: str, count: int) -> None:
+    """Emit this number of events, no two of which are equal."""
     for number in range(count):
-        recorder.tell(Notice(WEB, reason, "", same_as=(str(number),)))
+        recorder.emit(Notice(WEB, reason, "", same_as=(str(number),)))
 
 
 def reasons(store: SmallStore) -> list[str]:
@@ -43,7 +43,7 @@ def reasons(store: SmallStore) -> list[str]:
 def test_a_notice_becomes_an_event_of_its_object() -> None:
     store = SmallStore()
 
-    run(recorded(lambda recorder: recorder.tell(NOMINATED), store))
+    run(recorded(lambda recorder: recorder.emit(NOMINATED), store))
 
     event = store.writes[0][1]
     meta = event.pop("metadata")
@@ -73,7 +73,7 @@ def test_an_event_about_a_node_lives_in_the_default_namespace() -> None:
     store = SmallStore()
     notice = Notice(Subject(NODE, "n1"), "FailedDraining", "x" * 3000, is_warning=True)
 
-    run(recorded(lambda recorder: recorder.tell(notice), store))
+    run(recorded(lambda recorder: recorder.emit(notice), store))
 
     event = store.writes[0][1]
     assert event["metadata"]["namespace"] == "default"
@@ -85,11 +85,11 @@ def test_the_same_thing_is_said_once_within_its_window() -> None:
     store = SmallStore()
 
     async def story(recorder: EventRecorder) -> None:
-        recorder.tell(NOMINATED)
+        recorder.emit(NOMINATED)
         await asyncio.sleep(119)
-        recorder.tell(NOMINATED)
+        recorder.emit(NOMINATED)
         await asyncio.sleep(2)
-        recorder.tell(NOMINATED)
+        recorder.emit(NOMINATED)
 
     run(recorded(story, store))
 
@@ -100,9 +100,9 @@ def test_what_differs_is_said() -> None:
     store = SmallStore()
 
     def story(recorder: EventRecorder) -> None:
-        recorder.tell(NOMINATED)
-        recorder.tell(Notice(WEB, "Nominated", "another pod", same_as=("u2",)))
-        recorder.tell(Notice(WEB, "Evicted", "same pod", same_as=("u1",)))
+        recorder.emit(NOMINATED)
+        recorder.emit(Notice(WEB, "Nominated", "another pod", same_as=("u2",)))
+        recorder.emit(Notice(WEB, "Evicted", "same pod", same_as=("u1",)))
 
     run(recorded(story, store))
 
@@ -114,9 +114,9 @@ def test_a_notice_that_is_always_new_is_always_said() -> None:
     notice = Notice(WEB, "Ready", "Status condition transitioned")
 
     def story(recorder: EventRecorder) -> None:
-        recorder.tell(notice)
-        recorder.tell(notice)
-        recorder.tell(notice)
+        recorder.emit(notice)
+        recorder.emit(notice)
+        recorder.emit(notice)
 
     run(recorded(story, store))
 
@@ -127,8 +127,8 @@ def test_a_reason_is_not_said_more_often_than_its_rate() -> None:
     store = SmallStore()
 
     def story(recorder: EventRecorder) -> None:
-        tell_many(recorder, "Nominated", 30)
-        tell_many(recorder, "Evicted", 30)
+        emit_many(recorder, "Nominated", 30)
+        emit_many(recorder, "Evicted", 30)
 
     recorder = run(recorded(story, store))
 
@@ -140,15 +140,15 @@ def test_a_reason_is_not_said_more_often_than_its_rate() -> None:
 def test_what_can_wait_is_said_last_and_slowly() -> None:
     store = SmallStore()
 
-    async def tell(recorder: EventRecorder) -> None:
+    async def emit_all(recorder: EventRecorder) -> None:
         for number in range(40):
-            recorder.tell(Notice(WEB, "Ready", "", same_as=(str(number),), can_wait=True))
-        recorder.tell(NOMINATED)
+            recorder.emit(Notice(WEB, "Ready", "", same_as=(str(number),), can_wait=True))
+        recorder.emit(NOMINATED)
         await asyncio.sleep(1.05)
         said.extend(reasons(store))
 
     said: list[str] = []
-    run(recorded(tell, store))
+    run(recorded(emit_all, store))
 
     assert said == ["Nominated", *["Ready"] * 24]
     assert len(reasons(store)) == 41
@@ -164,7 +164,7 @@ def test_a_server_that_refuses_events_is_harmless() -> None:
 
     async def story() -> EventRecorder:
         recorder = EventRecorder(store, SetClock(), instance="karpy-0", on_trouble=trouble)
-        recorder.tell(NOMINATED)
+        recorder.emit(NOMINATED)
         recorder.close()
         await recorder.run()
         return recorder
@@ -180,7 +180,7 @@ def test_a_server_that_hangs_fills_no_memory() -> None:
     async def story() -> int:
         recorder = EventRecorder(store, SetClock(), instance="karpy-0")
         running = asyncio.create_task(recorder.run())
-        tell_many(recorder, "Ready", 5000)
+        emit_many(recorder, "Ready", 5000)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         return recorder.dropped
@@ -194,7 +194,7 @@ def test_a_closed_recorder_takes_nothing_more() -> None:
     async def story() -> None:
         recorder = EventRecorder(store, SetClock(), instance="karpy-0")
         recorder.close()
-        recorder.tell(NOMINATED)
+        recorder.emit(NOMINATED)
         await recorder.run()
 
     run(story())

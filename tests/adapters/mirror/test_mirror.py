@@ -113,7 +113,7 @@ async def test_what_is_there_is_in_the_first_snapshot(store: Store) -> None:
     assert [pod.name for pod in snapshot.pods] == ["web-1", "web-2"]
     assert [node.name for node in snapshot.nodes] == ["n1"]
     assert snapshot.namespaces["default"] == {"kubernetes.io/metadata.name": "default"}
-    assert [pod.name for pod in mirror.pods.under("n1")] == ["web-1"]
+    assert [pod.name for pod in mirror.pods.by_index("n1")] == ["web-1"]
 
 
 async def test_a_snapshot_does_not_change_and_the_next_one_has_the_news(store: Store) -> None:

@@ -22,8 +22,8 @@ def test_an_index_follows_its_values() -> None:
     shelf.put("p1", "p1@n2")
     shelf.put("p2", None)
 
-    assert list(shelf.under("n1")) == []
-    assert list(shelf.under("n2")) == ["p1@n2"]
+    assert list(shelf.by_index("n1")) == []
+    assert list(shelf.by_index("n2")) == ["p1@n2"]
     assert list(shelf.marks()) == ["n2"]
 
 

@@ -34,7 +34,7 @@ class Book:
     def wait(self, seconds: float) -> None:
         self.time += timedelta(seconds=seconds)
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         self.notices.append(notice)
 
     def put_pods(self, *pods: Pod) -> None:

@@ -33,7 +33,7 @@ class Watcher:
         self.has_details = has_details
         self.notices: list[Notice] = []
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         self.notices.append(notice)
 
     async def story(self) -> set[str]:

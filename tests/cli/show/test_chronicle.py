@@ -38,9 +38,9 @@ async def test_what_happens_to_several_at_once_is_one_line() -> None:
 @on_virtual_time
 async def test_a_refusal_is_shown_once_and_again_when_the_reason_changes() -> None:
     async with watched_world() as (_, chronicle):
-        chronicle.tell(TRAINER)
-        chronicle.tell(TRAINER)
-        chronicle.tell(Notice(TRAINER.subject, TRAINER.reason, "Failed to schedule pod, no zone"))
+        chronicle.emit(TRAINER)
+        chronicle.emit(TRAINER)
+        chronicle.emit(Notice(TRAINER.subject, TRAINER.reason, "Failed to schedule pod, no zone"))
 
         told = [each.text for each in chronicle.take(is_over=True)]
         assert told == [

@@ -13,7 +13,7 @@ from karpy.core.aws.refusals import (
     profile_problem,
     refusal_hint,
 )
-from karpy.core.aws.tags import Owner, machine_tags, restricted_tags, written
+from karpy.core.aws.tags import Owner, ec2_tags, machine_tags, restricted_tags
 
 NOT_ALLOWED = (
     "User: arn:aws:sts::111122223333:assumed-role/k/x is not authorized to perform:"
@@ -152,7 +152,7 @@ def test_machines_carry_the_tags_of_their_class_and_of_their_owner() -> None:
         "eks:eks-cluster-name": "shop",
         "karpenter.k8s.aws/ec2nodeclass": "big",
     }
-    assert written({"b": "2", "a": "1"})[0] == {"Key": "a", "Value": "1"}
+    assert ec2_tags({"b": "2", "a": "1"})[0] == {"Key": "a", "Value": "1"}
 
 
 @pytest.mark.parametrize(

@@ -496,7 +496,7 @@ def test_a_node_of_a_static_pool_is_about_static_drift_alone() -> None:
 def test_a_node_without_its_claim_is_said_to_lack_it() -> None:
     explained = explain(cluster(only_node("a")))
 
-    assert explained.sentence == "stays: no NodeClaim of ours is behind it"
+    assert explained.sentence == "stays: it has no NodeClaim that Karpy manages"
     assert explained.unknown == (
         (
             "its NodeClaim, without which no method is about it; its label says that NodePool web"

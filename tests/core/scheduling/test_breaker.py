@@ -14,7 +14,7 @@ from karpy.core.scheduling.breaker import (
 )
 from karpy.core.scheduling.decide import decide
 from karpy.model.pods import Pod
-from karpy.model.snapshot import Vain, VainLaunches
+from karpy.model.snapshot import VainCause, VainLaunches
 from karpy.model.verdicts import Reason
 from tests.builders import NOON, node, owner, pod, pool, snapshot
 from tests.reference.batch import select
@@ -25,7 +25,7 @@ REPLICA_SET = ("apps/v1", "ReplicaSet")
 
 
 def vain(group: str, **changes: object) -> VainLaunches:
-    return replace(VainLaunches(group, 3, NOON, NOON + 4 * SECOND, Vain.LEFT_OUT), **changes)
+    return replace(VainLaunches(group, 3, NOON, NOON + 4 * SECOND, VainCause.LEFT_OUT), **changes)
 
 
 def test_pauses_double_up_to_five_minutes() -> None:
@@ -36,13 +36,13 @@ def test_pauses_double_up_to_five_minutes() -> None:
 
 
 def test_each_launch_in_vain_counts_and_keeps_what_kube_scheduler_said() -> None:
-    first = with_one_more(None, "shop/web", Vain.LEFT_OUT, NOON)
+    first = with_one_more(None, "shop/web", VainCause.LEFT_OUT, NOON)
     second = with_one_more(
-        vain("shop/web", count=1, message="no"), "shop/web", Vain.NODE_GONE, NOON
+        vain("shop/web", count=1, message="no"), "shop/web", VainCause.NODE_GONE, NOON
     )
 
-    assert first == VainLaunches("shop/web", 1, NOON, NOON + SECOND, Vain.LEFT_OUT)
-    assert second == VainLaunches("shop/web", 2, NOON, NOON + 2 * SECOND, Vain.NODE_GONE, "no")
+    assert first == VainLaunches("shop/web", 1, NOON, NOON + SECOND, VainCause.LEFT_OUT)
+    assert second == VainLaunches("shop/web", 2, NOON, NOON + 2 * SECOND, VainCause.NODE_GONE, "no")
 
 
 WAITS, OTHER, BOUND = pod("a"), pod("b"), pod("c", deleting=True)
@@ -51,12 +51,12 @@ WAITS, OTHER, BOUND = pod("a"), pod("b"), pod("c", deleting=True)
 @pytest.mark.parametrize(
     ("pods", "waiting", "history", "found"),
     [
-        ([WAITS], {WAITS.key}, {}, Vain.LEFT_OUT),
-        ([WAITS], {WAITS.key}, {"has_claims": False}, Vain.NODE_GONE),
-        ([WAITS], {WAITS.key}, {"was_bound": True}, Vain.PUSHED_OUT),
+        ([WAITS], {WAITS.key}, {}, VainCause.LEFT_OUT),
+        ([WAITS], {WAITS.key}, {"has_claims": False}, VainCause.NODE_GONE),
+        ([WAITS], {WAITS.key}, {"was_bound": True}, VainCause.PUSHED_OUT),
         ([WAITS], {}, {}, None),
         ([WAITS, OTHER], {WAITS.key}, {}, None),
-        ([], {}, {"was_bound": True, "has_waiting_siblings": True}, Vain.PUSHED_OUT),
+        ([], {}, {"was_bound": True, "has_waiting_siblings": True}, VainCause.PUSHED_OUT),
         ([], {}, {"was_bound": True}, None),
         ([BOUND], {}, {}, None),
         ([], {}, {"has_waiting_siblings": True}, None),
@@ -74,7 +74,7 @@ WAITS, OTHER, BOUND = pod("a"), pod("b"), pod("c", deleting=True)
     ],
 )
 def test_a_launch_is_in_vain_when_none_of_its_pods_has_a_place_or_is_about_to(
-    pods: list[Pod], waiting: Collection[str], history: dict[str, bool], found: Vain | None
+    pods: list[Pod], waiting: Collection[str], history: dict[str, bool], found: VainCause | None
 ) -> None:
     assert why_vain(pods, waiting, **history) is found
 
@@ -148,12 +148,14 @@ def test_a_pod_of_a_deleting_node_is_placed_in_spite_of_launches_in_vain() -> No
 @pytest.mark.parametrize(
     ("why", "said"),
     [
-        (Vain.LEFT_OUT, "kube-scheduler left it out"),
-        (Vain.PUSHED_OUT, "it got to its node and was pushed out again"),
-        (Vain.NODE_GONE, "its node was gone before it got there"),
+        (VainCause.LEFT_OUT, "kube-scheduler left it out"),
+        (VainCause.PUSHED_OUT, "it got to its node and was pushed out again"),
+        (VainCause.NODE_GONE, "its node was gone before it got there"),
     ],
 )
-def test_what_kube_scheduler_says_is_left_out_where_it_is_not_known(why: Vain, said: str) -> None:
+def test_what_kube_scheduler_says_is_left_out_where_it_is_not_known(
+    why: VainCause, said: str
+) -> None:
     text = explain_pause(vain("default/a", count=1, why=why))
 
     assert text == f"1 launch in vain, the next not before 12:00:04 UTC; {said}"

@@ -110,7 +110,7 @@ async def test_the_same_token_never_starts_a_second_machine() -> None:
         third = await world.cloud.launch(launch_spec())
 
         assert second == first
-        assert (third.provider_id, third.is_ending) == (first.provider_id, True)
+        assert (third.provider_id, third.is_terminating) == (first.provider_id, True)
         assert await world.cloud.machines() == []
 
 
@@ -177,7 +177,7 @@ async def test_a_machine_ends_after_a_while_and_leaves_its_node_behind() -> None
         ending = await world.cloud.machine(machine.provider_id)
         await asyncio.sleep(31)
 
-        assert ending.is_ending
+        assert ending.is_terminating
         assert await world.cloud.machines() == []
         assert world.kubelets.living() == []
         assert len(world.store.list(NODE)) == 1

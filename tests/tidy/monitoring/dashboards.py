@@ -198,7 +198,7 @@ CONTROLLERS: Final = Dashboard(
             "Work",
             (
                 graph(
-                    "Looks at objects",
+                    "Reconciles",
                     "How often each controller works on an object.",
                     Query(
                         _rate("controller_runtime_reconcile_total", "controller"), "{{controller}}"
@@ -206,7 +206,7 @@ CONTROLLERS: Final = Dashboard(
                     unit="ops",
                 ),
                 graph(
-                    "Looks that failed",
+                    "Reconciles that failed",
                     "They are repeated, later each time.",
                     Query(
                         _rate("controller_runtime_reconcile_errors_total", "controller"),
@@ -215,7 +215,7 @@ CONTROLLERS: Final = Dashboard(
                     unit="ops",
                 ),
                 graph(
-                    "How long looks take",
+                    "How long reconciles take",
                     "The slowest hundredth.",
                     Query(
                         _quantile(0.99, "controller_runtime_reconcile_time_seconds", "controller"),

@@ -1,4 +1,4 @@
-"""A cloud whose offers are as NodeOverlays have them."""
+"""A cloud provider with NodeOverlays applied to its catalog."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,8 @@ class OverlaidCloud:
     """
     The port CloudProvider on top of another one.
 
-    A launch must see the prices and resources that were decided on: a claim may ask for
-    resources of which the cloud knows nothing.
+    A launch must see the prices and resources of the decision: a claim may request resources that
+    only a NodeOverlay defines.
     """
 
     def __init__(self, cloud: CloudProvider, mirror: Mirror) -> None:
@@ -23,19 +23,19 @@ class OverlaidCloud:
 
     @property
     def name(self) -> str:
-        """What metrics and logs call the provider."""
+        """The name of the provider in metrics and logs."""
         return self._cloud.name
 
     def start(self) -> None:
-        """Begin what the provider does in the background."""
+        """Start the background work of the provider."""
         self._cloud.start()
 
     async def close(self) -> None:
-        """End what `start` began."""
+        """End the background work of the provider."""
         await self._cloud.close()
 
     def catalog(self) -> Catalog:
-        """Return all instance types, corrected."""
+        """Return all instance types, with NodeOverlays applied."""
         return self._mirror.overlaid_catalog()
 
     async def launch(self, spec: LaunchSpec) -> Machine:
@@ -43,7 +43,7 @@ class OverlaidCloud:
         return await self._cloud.launch(spec)
 
     async def terminate(self, provider_id: str) -> None:
-        """Ask for the end of a machine."""
+        """Request the termination of a machine."""
         await self._cloud.terminate(provider_id)
 
     async def machine(self, provider_id: str) -> Machine:
@@ -60,9 +60,9 @@ class OverlaidCloud:
 
     @property
     def repair_policies(self) -> tuple[RepairPolicy, ...]:
-        """Which nodes are called broken."""
+        """The conditions that call for repair."""
         return self._cloud.repair_policies
 
     async def reboot(self, provider_id: str, operation: str) -> None:
-        """Switch a machine off and on again."""
+        """Reboot a machine."""
         await self._cloud.reboot(provider_id, operation)

@@ -73,7 +73,7 @@ class EventRecorder:
         self.dropped = 0
         """How many notices were lost: too many at once, or refused by the server."""
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         """Have a notice written, unless it was just said or too much is said already."""
         if self._is_closed or self._was_just_said(notice):
             return

@@ -15,9 +15,9 @@ from karpy.model.pods import (
     DaemonKey,
     DaemonSet,
     Pod,
-    as_it_runs,
+    daemon_pod_rank,
     daemon_set_of,
-    precedence,
+    with_requests_of,
 )
 from karpy.model.resources import Resources
 
@@ -159,7 +159,7 @@ class DaemonBook:
         """Return all DaemonSets as of now."""
         if self._daemons is None:
             self._daemons = tuple(
-                as_it_runs(daemon, self._pod_of(daemon)) for daemon in self._as_admitted()
+                with_requests_of(daemon, self._pod_of(daemon)) for daemon in self._as_admitted()
             )
         return self._daemons
 
@@ -188,7 +188,7 @@ class DaemonBook:
     def _pod_of(self, daemon: DaemonSet) -> Pod | None:
         owner = daemon.namespace, daemon.pod.uid
         if owner not in self._chosen and (pods := self._pods.get(owner)):
-            self._chosen[owner] = max(pods.values(), key=precedence)
+            self._chosen[owner] = max(pods.values(), key=daemon_pod_rank)
         return self._chosen.get(owner)
 
     def _on_template(
@@ -224,6 +224,6 @@ class DaemonBook:
         known = self._chosen.get(owner)
         if known is None:
             self._daemons = None
-        elif precedence(pod) > precedence(known):
+        elif daemon_pod_rank(pod) > daemon_pod_rank(known):
             self._chosen[owner] = pod
             self._daemons = None

@@ -60,14 +60,14 @@ class NodeBook:
 
     def _claim_of(self, node: NodeRecord) -> ClaimRecord | None:
         """Find the claim of a node by provider ID, else by the node name in a claim's status."""
-        claims = self.claims.under(node.provider_id) if node.provider_id else ()
+        claims = self.claims.by_index(node.provider_id) if node.provider_id else ()
         # Of several claims that name the node, the latest counts.
-        return next(iter(claims), None) or next(reversed([*self._named.under(node.name)]), None)
+        return next(iter(claims), None) or next(reversed([*self._named.by_index(node.name)]), None)
 
     def _nodes_of(self, claim: ClaimRecord) -> Iterator[NodeRecord]:
         """Find the nodes that may belong to a claim."""
         if claim.provider_id:
-            yield from self.nodes.under(claim.provider_id)
+            yield from self.nodes.by_index(claim.provider_id)
         named = self.nodes.get(claim.node_name)
         if named is not None:
             yield named
@@ -88,12 +88,12 @@ class NodeBook:
 
     def _on_node(self, name: str, before: NodeRecord | None, after: NodeRecord | None) -> None:
         self._mark_node(name)
-        for claim in self._named.under(name):
+        for claim in self._named.by_index(name):
             self._stale_claims.add(claim.name)
         for node in (before, after):
             if node is not None and node.provider_id:
                 self._stale_claims.update(
-                    claim.name for claim in self.claims.under(node.provider_id)
+                    claim.name for claim in self.claims.by_index(node.provider_id)
                 )
 
     def _on_claim(self, name: str, before: ClaimRecord | None, after: ClaimRecord | None) -> None:
@@ -104,9 +104,9 @@ class NodeBook:
             # A node of the claim may have been joined with another claim, or will be.
             for node in self._nodes_of(claim):
                 self._stale_nodes.add(node.name)
-                self._stale_claims.update(each.name for each in self._named.under(node.name))
+                self._stale_claims.update(each.name for each in self._named.by_index(node.name))
             if claim.provider_id:
                 self._stale_claims.update(
-                    each.name for each in self.claims.under(claim.provider_id)
+                    each.name for each in self.claims.by_index(claim.provider_id)
                 )
         self._mark_claim(name)

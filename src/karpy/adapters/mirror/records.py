@@ -149,7 +149,7 @@ class Shelf(Generic[T]):
         """Return every value."""
         return self.values.values()
 
-    def under(self, mark: str) -> Collection[T]:
+    def by_index(self, mark: str) -> Collection[T]:
         """Return the values with an index key: none, since this shelf has no index."""
         del mark
         return ()
@@ -197,7 +197,7 @@ class IndexedShelf(Shelf[T]):
         self._index_by = index_by
         self._index: dict[str, dict[str, T]] = {}
 
-    def under(self, mark: str) -> Collection[T]:
+    def by_index(self, mark: str) -> Collection[T]:
         """Return the values with an index key."""
         return self._index.get(mark, _NOTHING).values()
 

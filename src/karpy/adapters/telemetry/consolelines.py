@@ -1,4 +1,4 @@
-"""Log lines for people: the time, what happened in a sentence, and what else there is to say."""
+"""Log lines in console format: the time, a sentence, and the remaining fields."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,28 +23,28 @@ _SENTENCES: Final = {
     "deleted node": "{Node} is gone",
     "deleted nodeclaim": "{NodeClaim} is gone",
 }
-"""The fields that a sentence names are not written once more behind it."""
+"""Sentences by message; a field that the sentence contains is not repeated after it."""
 _LEFT_OUT: Final = frozenset(
     {"level", "time", "logger", "message", "commit", "reconcileID", "namespace", "name"}
 )
 _INFO: Final = "INFO"
 _CLOCK: Final = slice(11, 23)
-"""Of a time such as `2026-03-01T12:00:00.045Z`."""
+"""The time of day in a timestamp such as `2026-03-01T12:00:00.045Z`."""
 
 
 def console_line(shaped: Mapping[str, Any]) -> bytes:
-    """Write a line, shaped as it is for machines, for a person; what is unknown stays as it is."""
+    """Write the fields of a JSON line in console format; unknown messages stay unchanged."""
     fields = {key: _plain(value) for key, value in shaped.items() if key not in _LEFT_OUT}
     message = str(shaped["message"])
     form = _SENTENCES.get(message, "")
-    told = {key for key in fields if f"{{{key}}}" in form}
-    if form and form.count("{") == len(told):
+    used = {key for key in fields if f"{{{key}}}" in form}
+    if form and form.count("{") == len(used):
         message = form.format_map(fields)
     else:
-        told = set()
+        used = set()
     trace = fields.pop("stacktrace", "")
     level = "" if shaped["level"] == _INFO else f"{shaped['level']} "
-    rest = "".join(f"  {key}={_quoted(value)}" for key, value in fields.items() if key not in told)
+    rest = "".join(f"  {key}={_quoted(value)}" for key, value in fields.items() if key not in used)
     text = f"{str(shaped['time'])[_CLOCK]} {level}{_one_line(message)}{rest}"
     return (text + (f"\n{trace}" if trace else "")).encode()
 
@@ -62,5 +62,5 @@ def _quoted(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Keep names from the cluster from steering a terminal or looking like another line."""
+    """Replace control characters: names from the cluster must not control a terminal."""
     return "".join(each if each.isprintable() else "?" for each in text)

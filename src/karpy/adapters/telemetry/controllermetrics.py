@@ -22,14 +22,14 @@ _ENDS: Final = {
     ReconcileResult.BUG: ReconcileResult.ERROR.value,
 }
 _PRIORITY: Final = "0"
-"""Nothing goes before anything else."""
+"""All objects of a queue have the same priority."""
 _VERBS: Final = {"POST": "CREATE", "PUT": "UPDATE"}
 _NO_ANSWER: Final = "<error>"
 _API, _APIS, _NAMESPACES = "api", "apis", "namespaces"
 
 
 class ControllerMetrics:
-    """Metrics of all controllers; each has an observer of its own."""
+    """Metrics of all controllers; each controller has its own observer."""
 
     def __init__(self, metrics: Metrics, now: Callable[[], float] = time.monotonic) -> None:
         self._metrics = metrics
@@ -37,7 +37,7 @@ class ControllerMetrics:
         self._observers: dict[str, ControllerObserver] = {}
 
     def of(self, controller: str) -> "ControllerObserver":
-        """Return the observer of a controller; what can be counted of it starts at zero."""
+        """Return the observer of a controller, whose counters start at zero."""
         observer = self._observers.get(controller)
         if observer is None:
             observer = ControllerObserver(self._metrics, controller, self._now)
@@ -53,12 +53,12 @@ class ControllerObserver:
         self._metrics = metrics
         self._controller = controller
         self._waiting: dict[str, float] = {}
-        """Since when keys wait for their turn."""
+        """When each waiting key was queued."""
         self._running: dict[str, float] = {}
         by = {"controller": controller}
         queue = {"name": controller, "controller": controller}
         self._added = metrics.meter("workqueue_adds_total", queue)
-        self._put_off = metrics.meter("workqueue_retries_total", queue)
+        self._retried = metrics.meter("workqueue_retries_total", queue)
         self._waited = metrics.meter("workqueue_queue_duration_seconds", queue)
         self._worked = metrics.meter("workqueue_work_duration_seconds", queue)
         self._reconciled = metrics.meter(f"{_RUNTIME}reconcile_time_seconds", by)
@@ -67,13 +67,13 @@ class ControllerObserver:
             for result in _RESULTS
         }
         self._panicked = metrics.meter(f"{_RUNTIME}reconcile_panics_total", by)
-        for count in (self._added, self._put_off, *self._ended.values()):
+        for count in (self._added, self._retried, *self._ended.values()):
             count(0.0)
         for metric in _FAILURES:
             metrics.count(Count(metric, by, 0.0))
         metrics.add_source(self._collect)
 
-    def employ(self, workers: int) -> None:
+    def set_workers(self, workers: int) -> None:
         """Set the greatest number of concurrent reconciles."""
         labels = {"controller": self._controller}
         self._metrics.set(f"{_RUNTIME}max_concurrent_reconciles", float(workers), labels)
@@ -105,24 +105,24 @@ class ControllerObserver:
     def put_off(self, key: str) -> None:
         """Count a key that is delayed."""
         del key
-        self._put_off(1.0)
+        self._retried(1.0)
 
     def _collect(self) -> Callable[[], GaugeValues]:
         now = self._now()
-        going = [now - began for began in self._running.values()]
+        durations = [now - began for began in self._running.values()]
         return partial(
-            _told,
+            _queue_gauges,
             self._controller,
             {
                 "workqueue_depth": float(len(self._waiting)),
-                "workqueue_unfinished_work_seconds": sum(going),
-                "workqueue_longest_running_processor_seconds": max(going, default=0.0),
-                f"{_RUNTIME}active_workers": float(len(going)),
+                "workqueue_unfinished_work_seconds": sum(durations),
+                "workqueue_longest_running_processor_seconds": max(durations, default=0.0),
+                f"{_RUNTIME}active_workers": float(len(durations)),
             },
         )
 
 
-def _told(controller: str, values: Mapping[str, float]) -> GaugeValues:
+def _queue_gauges(controller: str, values: Mapping[str, float]) -> GaugeValues:
     labels = {
         "workqueue_depth": (controller, controller, _PRIORITY),
         f"{_RUNTIME}active_workers": (controller,),
@@ -169,7 +169,7 @@ class RequestMetrics:
 
 
 def request_labels(method: str, path: str) -> tuple[str, str, str, str, str] | None:
-    """Read verb, group, version, resource and subresource off a request; None of other paths."""
+    """Return verb, group, version, resource and subresource of a request; None for other paths."""
     root, *parts = path.strip("/").split("/")
     group = ""
     if root == _APIS and parts:

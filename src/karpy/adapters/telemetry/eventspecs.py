@@ -1,4 +1,4 @@
-"""Every event that objects get, as data: reasons and objects are Karpenter's."""
+"""All events that Karpy emits, as data; reasons and objects are Karpenter's."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ _WITH_CONDITIONS: Final = ("NodeClaim", "NodePool", "Node", "CapacityBuffer")
 
 
 class EventSpec(Struct, frozen=True):
-    """An event; its reason is the word that tools look for."""
+    """An event: its reason, and the kinds of objects that it is about."""
 
     reason: str
     objects: tuple[str, ...]

@@ -15,11 +15,11 @@ _OK: Final = "ok"
 _FAILED: Final = 500
 _NOT_FOUND: Final = 404
 PATIENCE_SECONDS: Final = 300.0
-"""A controller with work to do that has finished none of it for so long is stuck."""
+"""A controller is stuck if it has work and finishes no reconcile for this time."""
 
 
 def ping() -> str:
-    """Pass: a request that is answered proves that the event loop runs."""
+    """Pass always: an answer proves that the event loop runs."""
     return ""
 
 
@@ -27,10 +27,10 @@ def health_application(
     ready: Mapping[str, Check], alive: Mapping[str, Check] | None = None
 ) -> web.Application:
     """
-    Serve `/healthz` and `/readyz`, and each check alone as `/readyz/crd`.
+    Serve `/healthz` and `/readyz`, and each check alone under its name, such as `/readyz/crd`.
 
-    A probe gets 200 if every check is well and 500 if not, with a line for each check then, or if
-    it asks for `?verbose`.
+    A probe gets 200 if every check passes, else 500. After a failure, and with `?verbose`, the
+    answer has a line for each check.
     """
     application = web.Application()
     for path, checks in {
@@ -72,14 +72,14 @@ def _one_of(checks: Mapping[str, Check]) -> Handler:
 
 
 class ProgressCheck:
-    """Watches the work of all controllers."""
+    """A check that every controller makes progress."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._watched: dict[str, _Watched] = {}
 
     def of(self, controller: str, observer: Observer) -> Observer:
-        """Return the observer of a controller that watches on the way to another."""
+        """Return an observer of a controller that passes all calls on to the given one."""
         watched = self._watched[controller] = _Watched(observer, self._now)
         return watched
 
@@ -88,31 +88,31 @@ class ProgressCheck:
         stuck = [
             f"{controller} has finished nothing for {idle:.0f} s, with {work} at work or waiting"
             for controller, watched in sorted(self._watched.items())
-            for idle, work in [watched.look()]
+            for idle, work in [watched.backlog()]
             if idle > PATIENCE_SECONDS
         ]
         return "; ".join(stuck)
 
 
 class _Watched:
-    """The port Observer: notes since when nothing has come to its end."""
+    """The port Observer: remembers open keys, and when the last reconcile finished."""
 
     def __init__(self, observer: Observer, now: Callable[[], float]) -> None:
         self._observer = observer
         self._now = now
         self._open: dict[str, float] = {}
-        """Since when keys wait or are worked on, the oldest first."""
+        """When each key was queued that is not reconciled yet, the oldest first."""
         self._finished = 0.0
 
-    def look(self) -> tuple[float, int]:
-        """Return for how long nothing was finished though there is work, and how much of it."""
+    def backlog(self) -> tuple[float, int]:
+        """Return for how many seconds open keys saw no reconcile finish, and their number."""
         if not self._open:
             return 0.0, 0
         since = next(iter(self._open.values()))
         return self._now() - max(since, self._finished), len(self._open)
 
-    def employ(self, workers: int) -> None:
-        self._observer.employ(workers)
+    def set_workers(self, workers: int) -> None:
+        self._observer.set_workers(workers)
 
     def add(self, key: str) -> None:
         self._open.setdefault(key, self._now())

@@ -1,4 +1,4 @@
-"""Logs: JSON lines in the shape of Karpenter, or lines for people; the sink of counts and lines."""
+"""Logs: JSON lines in Karpenter's format, or console lines; and the sink of counts and lines."""
 
 import sys
 import time
@@ -22,7 +22,7 @@ from karpy.model.settings import LogFormat, LogLevel
 from karpy.ports.clock import Clock
 
 Log: TypeAlias = FilteringBoundLogger
-"""`log.info("created nodeclaim", NodeClaim="a")`: constant words, then fields."""
+"""`log.info("created nodeclaim", NodeClaim="a")`: a constant message, then fields."""
 _LOGGER: Final = "controller"
 _LEVELS: Final = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR"}
 _KINDS: Final = frozenset({"Pod", "Node", "NodeClaim", "NodePool", "NodeClass", "CapacityBuffer"})
@@ -36,10 +36,10 @@ _ERRORS: Final = "controller_runtime_reconcile_errors_total"
 
 class LogStreams:
     """
-    Where lines go.
+    The streams that log lines are written to.
 
-    That a line cannot be written is told once on the streams for errors, and never raised: a full
-    disk is no reason to stop launching nodes.
+    A line that cannot be written is reported once on the streams for errors, and raises no error: a
+    full disk must not stop launches.
     """
 
     def __init__(self, streams: Sequence[IO[bytes]], errors: Sequence[IO[bytes]]) -> None:
@@ -54,7 +54,7 @@ class LogStreams:
                 stream.write(line + b"\n")
                 stream.flush()
             except (OSError, ValueError) as error:
-                self._complain(error)
+                self._report(error)
             else:
                 self._is_broken = False
 
@@ -67,7 +67,7 @@ class LogStreams:
             if stream not in standard:
                 stream.close()
 
-    def _complain(self, error: Exception) -> None:
+    def _report(self, error: Exception) -> None:
         if self._is_broken:
             return
         self._is_broken = True
@@ -86,7 +86,7 @@ def make_log(
     commit: str = "",
     now: Callable[[], float] = time.monotonic,
 ) -> Log:
-    """Make a log that writes what weighs enough; the commit, if known, is on every line."""
+    """Make a log that writes lines from `level` on; every line has the commit, if it is known."""
     is_debugging = level is LogLevel.DEBUG
     where = CallsiteParameterAdder({CallsiteParameter.PATHNAME, CallsiteParameter.LINENO})
     processors: list[Processor] = [
@@ -104,7 +104,7 @@ def make_log(
 
 
 def open_lines(outputs: Sequence[str], error_outputs: Sequence[str]) -> LogStreams:
-    """Open the places that lines go to: `stdout`, `stderr` or files; raise FileUnwritable."""
+    """Open outputs: `stdout`, `stderr` or the paths of files; raise FileUnwritable."""
     return LogStreams(
         [_stream(each) for each in outputs], [_stream(each) for each in error_outputs]
     )
@@ -112,9 +112,10 @@ def open_lines(outputs: Sequence[str], error_outputs: Sequence[str]) -> LogStrea
 
 class Sampler:
     """
-    Drops lines that come too often.
+    Drops lines that repeat too often.
 
-    Of equal words a hundred get through in each second, then every hundredth, as in Karpenter.
+    In each second, a hundred lines with the same message pass, then every hundredth, as in
+    Karpenter.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -136,7 +137,7 @@ class Sampler:
 
 
 class _Shape:
-    """Puts a line into Karpenter's order and words."""
+    """Puts the fields of a line into Karpenter's order and names."""
 
     def __init__(self, clock: Clock, commit: str) -> None:
         self._clock = clock
@@ -174,7 +175,7 @@ def _field(key: str, value: object) -> dict[str, object]:
 
 
 def _stacktrace(bug: Bug) -> str:
-    """Return where a mistake was made, as Karpenter's lines name it."""
+    """Return the traceback of a bug, for the field `stacktrace`."""
     return "".join(format_exception(bug.__cause__ or bug)).rstrip()
 
 

@@ -1,4 +1,4 @@
-"""A cloud provider that measures the calls to another."""
+"""A cloud provider that passes calls on to another one, and measures them."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,16 +29,16 @@ _ALL_POOLS: Final = ""
 
 
 class Meter(Struct, frozen=True):
-    """What calls to a cloud are measured with."""
+    """The instruments that measure the calls to a cloud."""
 
     metrics: Metrics
     records: Records
-    """Where the pool of a machine is looked up."""
+    """The NodeClaims by which the NodePool of a machine is found."""
     now: Callable[[], float] = time.perf_counter
 
 
 class MeasuredCloud:
-    """The port CloudProvider."""
+    """The port CloudProvider on top of another one; counts durations and errors."""
 
     def __init__(self, cloud: CloudProvider, meter: Meter, controller: str) -> None:
         self._cloud = cloud
@@ -47,15 +47,15 @@ class MeasuredCloud:
 
     @property
     def name(self) -> str:
-        """What metrics and logs call the provider."""
+        """The name of the provider in metrics and logs."""
         return self._cloud.name
 
     def start(self) -> None:
-        """Begin what the provider does in the background."""
+        """Start the background work of the provider."""
         self._cloud.start()
 
     async def close(self) -> None:
-        """End what `start` began."""
+        """End the background work of the provider."""
         await self._cloud.close()
 
     def catalog(self) -> Catalog:
@@ -71,9 +71,9 @@ class MeasuredCloud:
         return await self._measure("Create", self._cloud.launch(spec), lambda: spec.pool)
 
     async def terminate(self, provider_id: str) -> None:
-        """Ask for the end of a machine."""
-        end = self._cloud.terminate(provider_id)
-        await self._measure("Delete", end, lambda: self._pool_of(provider_id))
+        """Request the termination of a machine."""
+        call = self._cloud.terminate(provider_id)
+        await self._measure("Delete", call, lambda: self._pool_of(provider_id))
 
     async def machine(self, provider_id: str) -> Machine:
         """Return one machine."""
@@ -91,13 +91,13 @@ class MeasuredCloud:
 
     @property
     def repair_policies(self) -> tuple[RepairPolicy, ...]:
-        """Which nodes are called broken."""
+        """The conditions that call for repair."""
         return self._cloud.repair_policies
 
     async def reboot(self, provider_id: str, operation: str) -> None:
-        """Switch a machine off and on again."""
-        again = self._cloud.reboot(provider_id, operation)
-        await self._measure("Reboot", again, lambda: self._pool_of(provider_id))
+        """Reboot a machine."""
+        call = self._cloud.reboot(provider_id, operation)
+        await self._measure("Reboot", call, lambda: self._pool_of(provider_id))
 
     async def _measure(self, method: str, call: Awaitable[T], pool: Callable[[], str]) -> T:
         meter, labels = self._meter, {**self._labels, "method": method}
@@ -105,15 +105,15 @@ class MeasuredCloud:
         try:
             return await call
         except CloudError as error:
-            said = {**labels, "error": _name(error), "nodepool": pool()}
-            meter.metrics.count(Count(_ERRORS, said))
+            with_error = {**labels, "error": _name(error), "nodepool": pool()}
+            meter.metrics.count(Count(_ERRORS, with_error))
             raise
         finally:
             meter.metrics.count(Count(_DURATION, labels, meter.now() - began))
 
     def _pool_of(self, provider_id: str) -> str:
-        behind = self._meter.records.claims.under(provider_id)
-        return next((kept.record.pool for kept in behind), "")
+        claims = self._meter.records.claims.by_index(provider_id)
+        return next((kept.record.pool for kept in claims), "")
 
 
 def _name(error: CloudError) -> str:

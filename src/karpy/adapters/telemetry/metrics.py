@@ -29,22 +29,22 @@ _IN_HELP: Final = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _WINDOW_SECONDS: Final = 600.0
 _WINDOW_MAX: Final = 10_000
 _PLAIN_EXPONENTS: Final = range(-4, 6)
-"""Numbers of this size Go writes without an exponent."""
+"""The exponents of numbers that Go writes without an exponent."""
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 GaugeValues: TypeAlias = Mapping[str, Mapping[Values, float]]
-"""Series of gauges by metric, those of ages as moments."""
+"""Series of gauges by metric; the value of an age is the moment at which it began."""
 Source: TypeAlias = Callable[[], Callable[[], GaugeValues]]
 """
-Collects gauges when metrics are scraped.
+Collects gauges at a scrape.
 
-The event loop calls it; it copies the present state and returns at once. The function that it
-returns computes the gauges in another thread.
+The event loop calls the source, which copies the present state and returns at once. The returned
+function computes the gauges in another thread.
 """
 _TIMEOUTS: Final = "voluntary_disruption_consolidation_timeouts_total"
 
 
 class LineWriter:
-    """Writes the lines of one name; made once, since there may be a hundred thousand of them."""
+    """Writes the lines of one name; prepared once for up to a hundred thousand lines."""
 
     def __init__(self, name: str, labels: Sequence[str] = ()) -> None:
         places = sorted(range(len(labels)), key=lambda place: labels[place])
@@ -53,9 +53,9 @@ class LineWriter:
         self._form = f"{name}{{{pairs}}} %s\n" if labels else f"{name} %s\n"
 
     def write(self, values: Values, number: float) -> str:
-        """Write one number; labels come in the order of their names."""
+        """Write the line of one series, with labels in alphabetical order."""
         text = "".join(values)
-        # Most values are plain; checking each of them would take longer than all the rest.
+        # Most values need no escapes; a check of each value would dominate the run time.
         if any(special in text for special in _SPECIAL):
             values = tuple(value.translate(_IN_LABELS) for value in values)
         if self._sorted is not None:
@@ -67,20 +67,20 @@ class LineWriter:
 
 
 def head(spec: MetricSpec) -> str:
-    """Write what a metric is."""
-    said = spec.help.translate(_IN_HELP)
-    return f"# HELP {spec.name} {said}\n# TYPE {spec.name} {spec.type.value}\n"
+    """Write the HELP and TYPE lines of a metric."""
+    text = spec.help.translate(_IN_HELP)
+    return f"# HELP {spec.name} {text}\n# TYPE {spec.name} {spec.type.value}\n"
 
 
 def number_text(number: float) -> str:
-    """Write a number so that Go can read it."""
+    """Write a number in the format of Go."""
     if isfinite(number):
         return repr(float(number))
     return "NaN" if isnan(number) else "+Inf" if number > 0 else "-Inf"
 
 
 class Series:
-    """All series of one metric; counters and gauges are a number each."""
+    """All series of one metric: one number per series, for counters and gauges."""
 
     def __init__(self, spec: MetricSpec) -> None:
         self.spec = spec
@@ -88,11 +88,11 @@ class Series:
         self._line = LineWriter(spec.name, spec.labels)
 
     def add(self, values: Values, amount: float) -> None:
-        """Count, or take down what was measured."""
+        """Add an amount to a series; subclasses record it as a measurement."""
         self.numbers[values] = self.numbers.get(values, 0.0) + amount
 
     def lines(self, more: Mapping[Values, float] | None = None) -> list[str]:
-        """Write what there is now; the copy is made at once, since others go on counting."""
+        """Write the present series; works on a copy, because the event loop goes on counting."""
         return self._written({**self.numbers, **(more or {})})
 
     def _written(self, numbers: Mapping[Values, float]) -> list[str]:
@@ -101,7 +101,7 @@ class Series:
 
 
 class Ages(Series):
-    """Moments, reported as their age."""
+    """Gauges that hold moments and report their age."""
 
     def __init__(self, spec: MetricSpec, today: Callable[[], float]) -> None:
         super().__init__(spec)
@@ -113,7 +113,7 @@ class Ages(Series):
 
 
 class Histograms(Series):
-    """What was measured, by size."""
+    """Histograms: measurements counted by bucket."""
 
     def __init__(self, spec: MetricSpec) -> None:
         super().__init__(spec)
@@ -150,7 +150,7 @@ class Histograms(Series):
 
 
 class Summaries(Series):
-    """What was measured, and the quantiles of the last ten minutes."""
+    """Summaries: sums, and quantiles over the last ten minutes."""
 
     def __init__(self, spec: MetricSpec, now: Callable[[], float]) -> None:
         super().__init__(spec)
@@ -185,7 +185,7 @@ class Summaries(Series):
 
 
 def make_series(spec: MetricSpec, now: Callable[[], float], today: Callable[[], float]) -> Series:
-    """Make what a metric needs; `now` is for spans, `today` for moments that others wrote down."""
+    """Make the series of a metric; `now` is a monotonic clock, `today` seconds since 1970."""
     if spec.is_age:
         return Ages(spec, today)
     match spec.type:
@@ -198,7 +198,7 @@ def make_series(spec: MetricSpec, now: Callable[[], float], today: Callable[[], 
 
 @cache
 def bound_text(bound: float) -> str:
-    """Write a bound as Go does: it is a label, and queries compare labels by their text."""
+    """Write a bound in Go's format: it is a label, which queries compare as text."""
     if isinf(bound):
         return "+Inf"
     number = Decimal(repr(bound)).normalize()
@@ -216,11 +216,11 @@ def _quantile(ordered: list[float], share: float) -> float:
 
 class Metrics:
     """
-    Everything that is counted, set or measured.
+    The registry of all metrics.
 
-    A metric goes by its full name, Karpenter's own also without `karpenter_`. A name or a set of
-    labels that no spec has is a mistake of the caller. Only one thread writes; another may render
-    what that one has prepared.
+    A metric is found by its full name; the prefix `karpenter_` may be left out. A name or a set of
+    labels without a spec is a bug of the caller. Only one thread writes; another thread may render
+    a prepared state.
     """
 
     def __init__(
@@ -239,11 +239,11 @@ class Metrics:
         ProcessCollector(registry=self._process)
         self._sources: list[Source] = []
         self.on_failure: OnError = fail_at_once
-        """Called with the error of a source whose gauges are missing; the others are reported."""
+        """Called with the error of a source; the gauges of all other sources are reported."""
         self._missing: list[KarpyError] = []
 
     def has(self, metric: str) -> bool:
-        """Say whether there is such a metric."""
+        """Say whether a metric exists."""
         return metric in self._series
 
     def labels(self, metric: str) -> tuple[str, ...]:
@@ -251,7 +251,7 @@ class Metrics:
         return self._series[metric].spec.labels
 
     def count(self, count: Count) -> None:
-        """Count what happened, take down what was measured, or set a gauge."""
+        """Add to a counter, record a measurement, or set a gauge."""
         series = self._series[count.metric]
         values = _values(series.spec, count.labels)
         if series.spec.type is MetricType.GAUGE:
@@ -262,13 +262,13 @@ class Metrics:
     def meter(
         self, metric: str, labels: Mapping[str, str] | None = None
     ) -> Callable[[float], None]:
-        """Return what counts one series, for frequent use."""
+        """Return a function that adds to one series, for frequent use."""
         series = self._series[metric]
         assert series.spec.type is not MetricType.GAUGE, f"{metric} is set, not counted"
         return partial(series.add, _values(series.spec, labels or {}))
 
     def set(self, metric: str, value: float, labels: Mapping[str, str] | None = None) -> None:
-        """Set a gauge; one that reports an age is set to its start, in seconds since 1970."""
+        """Set a gauge; an age is set to its start, in seconds since 1970."""
         series = self._gauge(metric)
         series.numbers[_values(series.spec, labels or {})] = value
 
@@ -279,7 +279,7 @@ class Metrics:
         series.numbers = dict(values)
 
     def forget(self, metric: str, labels: Mapping[str, str]) -> None:
-        """Drop every series of a gauge that has these labels, whatever its others are."""
+        """Drop every series of a gauge with these labels; other labels may have any value."""
         series = self._gauge(metric)
         wanted = {series.spec.labels.index(name): value for name, value in labels.items()}
         series.numbers = {
@@ -289,7 +289,7 @@ class Metrics:
         }
 
     def announce(self, *, version: str, commit: str = "") -> None:
-        """Say what runs here, and start those counters that people alert on at zero."""
+        """Set `build_info`, and start the counters that alerts read at zero."""
         build = {
             "version": version,
             "goversion": f"python{platform.python_version()}",
@@ -305,7 +305,7 @@ class Metrics:
         self._sources.append(source)
 
     def prepare(self) -> Callable[[], bytes]:
-        """Take down what there is now; what is returned writes it as Prometheus reads it."""
+        """Copy the present state; return a function that renders it for Prometheus."""
         # Rendering runs in another thread; its errors are reported at the next scrape.
         while self._missing:
             self.on_failure(self._missing.pop())
@@ -316,25 +316,25 @@ class Metrics:
         return partial(self._render, works)
 
     def render(self) -> bytes:
-        """Write everything as Prometheus reads it."""
+        """Write all metrics in Prometheus' text format."""
         return self.prepare()()
 
     def _render(self, works: Iterable[Callable[[], GaugeValues]]) -> bytes:
-        told: dict[str, Mapping[Values, float]] = {}
-        is_heard = self.on_failure is not fail_at_once
-        barrier = Barrier(self._missing.append if is_heard else fail_at_once)
+        gauges: dict[str, Mapping[Values, float]] = {}
+        is_reported = self.on_failure is not fail_at_once
+        barrier = Barrier(self._missing.append if is_reported else fail_at_once)
         for work in works:
             with barrier:
                 for metric, values in work().items():
                     name = self._gauge(metric).spec.name
-                    told[name] = {**told[name], **values} if name in told else values
+                    gauges[name] = {**gauges[name], **values} if name in gauges else values
         # Parity: the format of metrics: as Karpenter, Karpy writes the plain text format, because
         # OpenMetrics would rename series that dashboards use.
         parts: list[str] = []
         for series in self._made:
-            # One metric that cannot be written takes none of the others along.
+            # A metric that cannot be written is left out; the other metrics are written.
             with barrier:
-                lines = series.lines(told.get(series.spec.name))
+                lines = series.lines(gauges.get(series.spec.name))
                 # A metric without any series is left out, as in Go.
                 if lines:
                     parts += (head(series.spec), *lines)

@@ -1,4 +1,4 @@
-"""Metrics of nodes: what each of them has, what its pods take of it, and how full all are."""
+"""Metrics of nodes: resources, requests of pods, age, and the utilization of the cluster."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -30,7 +30,7 @@ _AMOUNTS: Final = {
 _LIFETIME: Final = "nodes_current_lifetime_seconds"
 _UTILIZATION: Final = "cluster_utilization_percent"
 _PHASE: Final = ""
-"""Nodes have had no phase for many years; the label has stayed."""
+"""The label `phase` is always empty: Kubernetes no longer sets the phase of nodes."""
 
 
 class NodeMetrics:
@@ -61,23 +61,23 @@ def node_gauges(
     keys: Sequence[str],
 ) -> GaugeValues:
     """Return the gauges of nodes; `keys` are the node labels that become labels of metrics."""
-    behind = {kept.record.provider_id: kept.record for kept in claims if kept.record.provider_id}
-    tenants = _by_node(pods)
-    told: dict[str, dict[Values, float]] = {metric: {} for metric in (*_AMOUNTS, _LIFETIME)}
+    claim_of = {kept.record.provider_id: kept.record for kept in claims if kept.record.provider_id}
+    pods_of = _by_node(pods)
+    gauges: dict[str, dict[Values, float]] = {metric: {} for metric in (*_AMOUNTS, _LIFETIME)}
     sums: list[NodeSums] = []
     for kept in nodes:
         node = kept.record
-        claim = behind.get(node.provider_id) if node.provider_id else None
-        each = sum_up(node, claim, tenants.get(node.name, ()))
+        claim = claim_of.get(node.provider_id) if node.provider_id else None
+        each = sum_up(node, claim, pods_of.get(node.name, ()))
         sums.append(each)
-        known = _values(node, keys, is_managed=claim is not None)
+        values = _values(node, keys, is_managed=claim is not None)
         for metric, field in _AMOUNTS.items():
-            series = told[metric]
+            series = gauges[metric]
             for resource, amount in in_units(getattr(each, field)).items():
-                series[*known, resource] = amount
+                series[*values, resource] = amount
         if node.meta.created is not None:
-            told[_LIFETIME][known] = node.meta.created.timestamp()
-    return {**told, _UTILIZATION: _utilization(sums)}
+            gauges[_LIFETIME][values] = node.meta.created.timestamp()
+    return {**gauges, _UTILIZATION: _utilization(sums)}
 
 
 def _utilization(sums: Iterable[NodeSums]) -> dict[Values, float]:
@@ -85,17 +85,17 @@ def _utilization(sums: Iterable[NodeSums]) -> dict[Values, float]:
 
 
 def _by_node(pods: Iterable[Pod]) -> Mapping[str, list[Pod]]:
-    tenants: dict[str, list[Pod]] = {}
+    by_node: dict[str, list[Pod]] = {}
     for pod in pods:
         if pod.node_name:
-            tenants.setdefault(pod.node_name, []).append(pod)
-    return tenants
+            by_node.setdefault(pod.node_name, []).append(pod)
+    return by_node
 
 
 def _keys(well_known: Iterable[str]) -> tuple[str, ...]:
-    """Order keys as the labels that they become; where two become one, the usual one counts."""
-    usual_last = sorted(well_known, key=lambda key: (key in WELL_KNOWN, key))
-    by_label = {label_name(key): key for key in usual_last}
+    """Return keys in the order of their metric labels; of two for one label, the well-known one."""
+    well_known_last = sorted(well_known, key=lambda key: (key in WELL_KNOWN, key))
+    by_label = {label_name(key): key for key in well_known_last}
     return tuple(by_label[label] for label in sorted(by_label))
 
 

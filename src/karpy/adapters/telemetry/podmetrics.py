@@ -1,4 +1,4 @@
-"""Metrics of pods: the state of each, and how long they wait."""
+"""Metrics of pods: the state of each pod, and how long pods wait."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -39,28 +39,28 @@ _WAITS: Final = (
     "pods_provisioning_unbound_time_seconds",
     "pods_provisioning_scheduling_undecided_time_seconds",
 )
-"""In the order of the fields of Waits."""
+"""Metrics in the order of the fields of Waits."""
 _WITH_DEVICES: Final = frozenset({_WAITS[1], _WAITS[3]})
 
 
 class PodTimes:
-    """Remembers it for as long as pods are there, or until they have started."""
+    """When decisions saw and placed each pod; kept until the pod is ready or gone."""
 
     def __init__(self, metrics: Metrics, records: Records, clock: Clock) -> None:
         self._metrics = metrics
         self._records = records
         self._clock = clock
         self._timings: dict[str, PodTiming] = {}
-        records.pods.listen(self._hear_pod)
+        records.pods.listen(self._on_pod)
 
     def acked(self, pod: Pod) -> None:
-        """Note that a pod asks for a node."""
+        """Note that a pod waits for a decision."""
         known = self._timings.get(pod.key, UNKNOWN)
         if known.acked is None:
             self._timings[pod.key] = replace(known, acked=self._clock.now())
 
     def decided(self, snapshot: Snapshot, verdict: Verdict) -> None:
-        """Note which pods have a place, and which have none."""
+        """Note which pods a decision placed, and which it refused."""
         del snapshot
         now = self._clock.now()
         placed = chain(
@@ -73,20 +73,20 @@ class PodTimes:
             self._note(key, PodTiming(decided=now))
 
     def of(self, key: str) -> PodTiming:
-        """Return what is known of a pod."""
+        """Return the timing of a pod."""
         return self._timings.get(key, UNKNOWN)
 
     def all(self) -> Mapping[str, PodTiming]:
-        """Return what is known of all pods, as it is now."""
+        """Return a copy of all timings, by pod."""
         return dict(self._timings)
 
     def forget(self, key: str) -> None:
-        """Forget a pod: it has started, or is over."""
+        """Forget a pod that is ready or terminal."""
         self._timings.pop(key, None)
 
     def _note(self, key: str, news: PodTiming) -> None:
         pod = self._records.pods.get(key)
-        # Pods that leave their node are placed before they have to; their waiting is yet to come.
+        # A decision also places pods that still have a node: they are not waiting yet.
         if pod is None or pod.node_name:
             return
         known = self._timings.get(key, UNKNOWN)
@@ -101,25 +101,25 @@ class PodTimes:
             for count in decision_counts(timing):
                 self._metrics.count(count)
 
-    def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+    def _on_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         if after is None or (before is not None and before.uid != after.uid):
             self._timings.pop(key, None)
 
 
 class PodMetrics:
-    """Measures latencies as they happen; collects the state of each pod at a scrape."""
+    """Measures latencies when pods change; collects the state of each pod at a scrape."""
 
     def __init__(self, metrics: Metrics, records: Records, times: PodTimes) -> None:
         self._metrics = metrics
         self._records = records
         self._times = times
         self._starting: set[str] = set()
-        """Pods that were pending and are not ready yet."""
+        """Pods that were seen pending and are not ready yet."""
         self._unbound: set[str] = set()
-        """Those of which it is not measured yet how long they waited for a node."""
-        records.pods.listen(self._hear_pod)
+        """Pods that were seen pending and whose wait for a node is not measured yet."""
+        records.pods.listen(self._on_pod)
         for pod in records.pods.all():
-            self._hear_pod(pod.key, None, pod)
+            self._on_pod(pod.key, None, pod)
         metrics.add_source(self._collect)
 
     def _collect(self) -> Callable[[], GaugeValues]:
@@ -132,7 +132,7 @@ class PodMetrics:
             self._times.all(),
         )
 
-    def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+    def _on_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         is_new = before is None or after is None or before.uid != after.uid
         if is_new:
             self._starting.discard(key)
@@ -163,7 +163,7 @@ def pod_gauges(
     starting: Collection[str],
     timings: Mapping[str, PodTiming],
 ) -> GaugeValues:
-    """Return the gauges of the state of each pod, and since when it waits for each step."""
+    """Return the state of each pod, and the moments since when it waits for each step."""
     places = {kept.record.name: _place(kept.record.meta.labels) for kept in nodes}
     links = _Links()
     states: dict[Values, float] = {}
@@ -177,7 +177,7 @@ def pod_gauges(
 
 
 class _Links:
-    """Owners as text; those of one workload have the same."""
+    """A cache of owners as text, by namespace and owners."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, tuple[Owner, ...]], str] = {}
@@ -185,10 +185,10 @@ class _Links:
     def of(self, pod: Pod) -> str:
         if not pod.owners:
             return ""
-        alike = (pod.namespace, pod.owners)
-        link = self._known.get(alike)
+        key = (pod.namespace, pod.owners)
+        link = self._known.get(key)
         if link is None:
-            link = self._known[alike] = owner_link(pod)
+            link = self._known[key] = owner_link(pod)
         return link
 
 

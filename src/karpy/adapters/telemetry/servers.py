@@ -20,7 +20,7 @@ from karpy.errors import OptionInvalid
 _SECONDS_TO_END: Final = 1.0
 _BACKLOG: Final = 128
 _NOT_OURS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
-"""What a machine says of an address that it does not have."""
+"""Errors of the socket for an address that the machine does not have."""
 # Differs: profiling: Karpenter serves profiles on the metrics port to every pod that can reach it;
 # Karpy serves them on loopback alone, because profiles show what the process does.
 HOST: Final = "127.0.0.1"
@@ -37,10 +37,10 @@ _INDEX: Final = """\
 
 class HttpServer:
     """
-    Serves an application for as long as it is entered; port 0 is any free one.
+    A context manager that serves an application; port 0 chooses any free port.
 
-    Without a host it is served on all addresses. Requests under way may end when it is left. `flag`
-    is what a user would change the port with.
+    Without a host it listens on all addresses. On exit, requests under way may end. `flag` is the
+    option that sets the port, for the error message.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class HttpServer:
 
 
 def _listen_everywhere(port: int) -> socket.socket:
-    """Open one socket for both kinds of addresses, or for IPv4 where there is no other."""
+    """Open one socket for IPv6 and IPv4, or for IPv4 on a machine without IPv6."""
     if socket.has_dualstack_ipv6():
         try:
             return socket.create_server(
@@ -107,7 +107,7 @@ def metrics_application(metrics: Metrics) -> web.Application:
     """Serve `/metrics`."""
 
     async def answer(_request: web.Request) -> web.Response:
-        # In a thread: a hundred thousand series take a second, which would block the event loop.
+        # In a thread: a hundred thousand series take a second, too long for the event loop.
         body = await asyncio.to_thread(metrics.prepare())
         response = web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
         response.enable_compression()
@@ -119,7 +119,7 @@ def metrics_application(metrics: Metrics) -> web.Application:
 
 
 def profiling_application() -> web.Application:
-    """Serve profiles as text, under the paths that Go programs have them."""
+    """Serve profiles as text, under the paths of Go's pprof."""
     turn = asyncio.Lock()
 
     async def profile(request: web.Request) -> web.Response:
@@ -148,7 +148,7 @@ async def _profile(seconds: float) -> web.Response:
     try:
         profile.enable()
     except ValueError:
-        # From Python 3.12 on another tool of this process may be profiling it.
+        # Since Python 3.12, `enable` fails while another tool profiles this process.
         return web.Response(text=_BUSY, status=409)
     try:
         await asyncio.sleep(seconds)
@@ -160,7 +160,7 @@ async def _profile(seconds: float) -> web.Response:
 
 
 def _seconds(text: str) -> float | None:
-    """Read how long to look; None if it is no number, or too long."""
+    """Read the duration of a profile; None if it is not a number, or too long."""
     if not _DECIMAL.fullmatch(text):
         return None
     seconds = float(text)

@@ -1,4 +1,4 @@
-"""Every metric: its name, type, labels and buckets, which are what dashboards query."""
+"""All metrics: name, type, labels and buckets, as dashboards and alerts query them."""
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
@@ -13,7 +13,7 @@ from karpy.model.labels import INITIALIZED, NODE_POOL, WELL_KNOWN
 
 
 class MetricType(Enum):
-    """How a metric is to be read; the value is Prometheus' word for it."""
+    """The type of a metric; the value is its name in Prometheus' text format."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -22,7 +22,7 @@ class MetricType(Enum):
 
 
 class MetricSpec(Struct, frozen=True):
-    """A metric by its full name."""
+    """A metric: its full name, type, help and labels."""
 
     name: str
     type: MetricType
@@ -30,7 +30,7 @@ class MetricSpec(Struct, frozen=True):
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
     is_age: bool = False
-    """A gauge that is set to a moment and tells how long ago that was, whenever it is asked."""
+    """Whether the gauge is set to a moment, and reports its age at each scrape."""
 
 
 _DURATIONS_TO_A_MINUTE: Final = (
@@ -41,7 +41,7 @@ _DURATIONS_TO_A_MINUTE: Final = (
 RECONCILE_BUCKETS: Final = _DURATIONS_TO_A_MINUTE
 DURATION_BUCKETS: Final = (*_DURATIONS_TO_A_MINUTE, 120.0, 150.0, 300.0, 450.0, 600.0)
 DEFAULT_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Those of Prometheus' own clients."""
+"""The default buckets of Prometheus' client libraries."""
 _HOUR: Final = 3600.0
 _DAY: Final = 24 * _HOUR
 LIFETIME_BUCKETS: Final = (
@@ -53,35 +53,35 @@ QUANTILES: Final = (0.0, 0.5, 0.9, 0.99, 1.0)
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Make buckets, each so many times larger than the one before."""
-    # One after the other, as Go does it: the last digits of a bucket are part of its name.
+    """Make buckets, each `factor` times larger than the one before."""
+    # Successive products, as in Go: the last digits of a bound are part of its label.
     return tuple(accumulate(repeat(factor, count - 1), mul, initial=float(start)))
 
 
 def counter(name: str, labels: Sequence[str], meaning: str) -> MetricSpec:
-    """Describe something that is counted."""
+    """Make the spec of a counter."""
     return MetricSpec(name, MetricType.COUNTER, meaning, tuple(labels))
 
 
 def gauge(name: str, labels: Sequence[str], meaning: str) -> MetricSpec:
-    """Describe something that goes up and down."""
+    """Make the spec of a gauge."""
     return MetricSpec(name, MetricType.GAUGE, meaning, tuple(labels))
 
 
 def age(name: str, labels: Sequence[str], meaning: str) -> MetricSpec:
-    """Describe how long something has been so; it is set to when that began."""
+    """Make the spec of a gauge that is set to a moment and reports its age."""
     return MetricSpec(name, MetricType.GAUGE, meaning, tuple(labels), is_age=True)
 
 
 def histogram(
     name: str, labels: Sequence[str], buckets: Sequence[float], meaning: str
 ) -> MetricSpec:
-    """Describe something that is measured, and counted by size."""
+    """Make the spec of a histogram."""
     return MetricSpec(name, MetricType.HISTOGRAM, meaning, tuple(labels), tuple(buckets))
 
 
 def summary(name: str, labels: Sequence[str], meaning: str) -> MetricSpec:
-    """Describe something that is measured, and told by its quantiles."""
+    """Make the spec of a summary."""
     return MetricSpec(name, MetricType.SUMMARY, meaning, tuple(labels))
 
 
@@ -113,41 +113,41 @@ _CLAIMS: Final = (
     counter(
         "nodeclaims_terminated_total",
         ("nodepool", "capacity_type", "zone"),
-        "NodeClaims that are gone for good.",
+        "NodeClaims whose deletion is complete.",
     ),
-    counter("nodeclaims_disrupted_total", _DISRUPTED, "NodeClaims that were given up, and why."),
+    counter("nodeclaims_disrupted_total", _DISRUPTED, "NodeClaims that were disrupted, and why."),
     counter(
         "nodeclaims_unhealthy_disrupted_total",
         ("condition", "nodepool", "capacity_type", "image_id", "termination_mode"),
-        "NodeClaims that were given up because their node is unhealthy.",
+        "NodeClaims that were disrupted because their node is unhealthy.",
     ),
     histogram(
         "nodeclaims_instance_termination_duration_seconds",
         _POOL,
         exponential(1, 2, 11),
-        "How long a cloud takes to end a machine.",
+        "How long a cloud takes to terminate a machine.",
     ),
     histogram(
         "nodeclaims_termination_duration_seconds",
         _POOL,
         exponential(1, 2, 12),
-        "How long a NodeClaim takes to go, from its deletion on.",
+        "How long the deletion of a NodeClaim takes.",
     ),
 )
 
 _NODES: Final = (
     counter("nodes_created_total", ("nodepool", "zone"), "Nodes that have registered."),
-    counter("nodes_terminated_total", ("nodepool", "zone"), "Nodes that are gone for good."),
+    counter("nodes_terminated_total", ("nodepool", "zone"), "Nodes whose deletion is complete."),
     counter("nodes_drained_total", _POOL, "Nodes that were drained."),
     summary(
         "nodes_termination_duration_seconds",
         _POOL,
-        "How long a node takes to go, from its deletion on.",
+        "How long the deletion of a node takes.",
     ),
     histogram(
-        "nodes_lifetime_duration_seconds", _POOL, LIFETIME_BUCKETS, "How old nodes have become."
+        "nodes_lifetime_duration_seconds", _POOL, LIFETIME_BUCKETS, "The age of deleted nodes."
     ),
-    counter("nodes_reboots_total", ("result",), "Reboots of nodes that came to an end."),
+    counter("nodes_reboots_total", ("result",), "Reboots of nodes that have ended."),
     histogram(
         "nodes_reboot_duration_seconds",
         ("result",),
@@ -163,18 +163,18 @@ _NODES: Final = (
 )
 
 _NODE_RESOURCES: Final = {
-    "nodes_allocatable": "What pods may use of a node.",
-    "nodes_total_pod_requests": "What pods on a node request, those of DaemonSets included.",
-    "nodes_total_pod_limits": "What pods on a node are limited to, those of DaemonSets included.",
-    "nodes_total_daemon_requests": "What pods of DaemonSets on a node request.",
-    "nodes_total_daemon_limits": "What pods of DaemonSets on a node are limited to.",
-    "nodes_system_overhead": "What the system keeps of a node's capacity.",
+    "nodes_allocatable": "The allocatable resources of a node.",
+    "nodes_total_pod_requests": "The requests of all pods on a node, those of DaemonSets included.",
+    "nodes_total_pod_limits": "The limits of all pods on a node, those of DaemonSets included.",
+    "nodes_total_daemon_requests": "The requests of DaemonSet pods on a node.",
+    "nodes_total_daemon_limits": "The limits of DaemonSet pods on a node.",
+    "nodes_system_overhead": "The capacity of a node minus its allocatable resources.",
 }
 
 _POOLS: Final = (
-    gauge("nodepools_limit", ("resource_type", "nodepool"), "What a NodePool may grow to."),
-    gauge("nodepools_usage", ("resource_type", "nodepool"), "What a NodePool has grown to."),
-    gauge("nodepools_cost_total", _POOL, "What the nodes of a NodePool cost in an hour."),
+    gauge("nodepools_limit", ("resource_type", "nodepool"), "The limits of a NodePool."),
+    gauge("nodepools_usage", ("resource_type", "nodepool"), "The resources of a NodePool's nodes."),
+    gauge("nodepools_cost_total", _POOL, "The price of a NodePool's nodes in an hour."),
     counter(
         "nodepools_cost_tracker_errors_total",
         _POOL,
@@ -188,9 +188,9 @@ _POOLS: Final = (
     gauge(
         "nodepools_nodes_consuming_budgets",
         ("nodepool", "reason"),
-        "How many nodes of a NodePool use up its disruption budgets now.",
+        "How many nodes of a NodePool count against its disruption budgets now.",
     ),
-    gauge("cluster_utilization_percent", ("resource_type",), "How full the nodes are by requests."),
+    gauge("cluster_utilization_percent", ("resource_type",), "Requests in percent of allocatable."),
 )
 
 _PODS: Final = (
@@ -208,23 +208,23 @@ _PODS: Final = (
         "pods_provisioning_bound_duration_seconds",
         (_DYNAMIC,),
         DURATION_BUCKETS,
-        "How long pods take from our decision to a node.",
+        "How long pods take from Karpy's decision to a node.",
     ),
     histogram(
         "pods_provisioning_startup_duration_seconds",
         (),
         DURATION_BUCKETS,
-        "How long pods take from our decision to ready.",
+        "How long pods take from Karpy's decision to ready.",
     ),
     age(
         "pods_provisioning_unbound_time_seconds",
         (*_POD, _DYNAMIC),
-        "How long after our decision a pod has been without a node.",
+        "How long a pod has been without a node since Karpy's decision.",
     ),
     age(
         "pods_provisioning_unstarted_time_seconds",
         _POD,
-        "How long after our decision a pod has not been ready yet.",
+        "How long a pod has not been ready since Karpy's decision.",
     ),
     age(
         "pods_provisioning_scheduling_undecided_time_seconds",
@@ -237,17 +237,17 @@ _PODS: Final = (
         DURATION_BUCKETS,
         "How long pods wait for their first decision.",
     ),
-    counter("pods_eviction_requests_total", ("code",), "Evictions asked for, by the answer."),
-    counter("pods_drained_total", ("reason",), "Pods that were made to leave their node."),
+    counter("pods_eviction_requests_total", ("code",), "Requests for evictions, by HTTP status."),
+    counter("pods_drained_total", ("reason",), "Pods that were evicted or deleted by a drain."),
     counter(
         "pods_disruption_initiated_total",
         _DISRUPTED,
-        "Pods that have to move because their NodeClaim was given up.",
+        "Pods that have to move because their NodeClaim is disrupted.",
     ),
     gauge(
         "pod_deletion_cost_nodes_with_pending_annotation_writes",
         _POOL,
-        "Nodes whose pods are still to be marked with their deletion cost.",
+        "Nodes whose pods do not have their new deletion cost yet.",
     ),
     counter(
         "pod_deletion_cost_pod_annotation_writes_total",
@@ -273,7 +273,7 @@ _SCHEDULER: Final = (
         ("controller", "scheduling_id"),
         "How long a decision has been going on, or how long the last one took.",
     ),
-    gauge("scheduler_ignored_pods_count", (), "Pending pods that the last decision left aside."),
+    gauge("scheduler_ignored_pods_count", (), "Pending pods that the last decision ignored."),
     gauge(
         "scheduler_unschedulable_pods_count",
         ("controller",),
@@ -282,11 +282,11 @@ _SCHEDULER: Final = (
     gauge(
         "scheduler_pending_pods_by_effective_zone_count",
         ("controller", "zone"),
-        "Pending pods by the zone they must go to; `flexible` and `none` are the others.",
+        "Pending pods by the zone they need; `flexible`: several zones, `none`: no zone.",
     ),
-    gauge("cluster_state_node_count", (), "Nodes we know of."),
-    gauge("cluster_state_synced", (), "1 if what we know can be decided on, else 0."),
-    gauge("cluster_state_unsynced_time_seconds", (), "For how long it could not."),
+    gauge("cluster_state_node_count", (), "Nodes in the cache, registered or only launched."),
+    gauge("cluster_state_synced", (), "1 if the cache is complete enough for decisions, else 0."),
+    gauge("cluster_state_unsynced_time_seconds", (), "How long the cache has not been synced."),
 )
 
 _DISRUPTION: Final = (
@@ -309,12 +309,12 @@ _DISRUPTION: Final = (
     counter(
         "voluntary_disruption_terminate_first_decisions_total",
         ("nodepool", "reason", "terminate_first_reason"),
-        "Nodes that go before their replacement comes.",
+        "Nodes that are deleted before their replacement is launched.",
     ),
     gauge(
         "voluntary_disruption_eligible_nodes",
         ("reason",),
-        "Nodes that could be disrupted, by why they would be.",
+        "Nodes that could be disrupted, by the reason.",
     ),
     counter(
         "voluntary_disruption_consolidation_timeouts_total",
@@ -324,23 +324,23 @@ _DISRUPTION: Final = (
     counter(
         "voluntary_disruption_failed_validations_total",
         ("consolidation_type",),
-        "Disruptions that were no longer right after the wait.",
+        "Commands that failed their validation.",
     ),
     counter(
         "voluntary_disruption_queue_failures_total",
         ("decision", "reason", "consolidation_type"),
-        "Disruptions that could not be carried out.",
+        "Commands that failed after their validation.",
     ),
     histogram(
         "consolidation_score",
         ("decision", "nodepool", "policy"),
         (0.1, 0.25, 0.33, 0.5, 1.0, 2.0, 5.0, 10.0),
-        "What balanced consolidations would save for what they disturb.",
+        "The score of consolidations under the policy Balanced.",
     ),
     counter(
         "consolidation_moves_total",
         ("decision", "nodepool", "policy"),
-        "Consolidations that were weighed.",
+        "Consolidations that were scored under the policy Balanced.",
     ),
 )
 
@@ -362,10 +362,10 @@ _CLOUD: Final = (
 
 
 def karpenter_specs(well_known: Iterable[str] = WELL_KNOWN) -> list[MetricSpec]:
-    """List Karpenter's metrics; those of nodes are labelled by all that a node is known by."""
+    """List Karpenter's metrics; those of nodes have the well-known labels of nodes as labels."""
     node = (*sorted({*map(label_name, well_known)}), "node_name", "phase", "managed")
     per_node = [
-        *(gauge(name, (*node, "resource_type"), said) for name, said in _NODE_RESOURCES.items()),
+        *(gauge(name, (*node, "resource_type"), text) for name, text in _NODE_RESOURCES.items()),
         age("nodes_current_lifetime_seconds", node, "How old a node is."),
     ]
     families = (_CLAIMS, _NODES, per_node, _POOLS, _PODS, _SCHEDULER, _DISRUPTION, _CLOUD)
@@ -373,7 +373,7 @@ def karpenter_specs(well_known: Iterable[str] = WELL_KNOWN) -> list[MetricSpec]:
 
 
 def label_name(key: str) -> str:
-    """Write the key of a node's label as that of a metric: without its domain."""
+    """Return the label of metrics for a label of nodes: its key without the domain."""
     return key.rpartition("/")[2].replace("-", "_")
 
 
@@ -385,52 +385,63 @@ _BY_QUEUE: Final = ("name", "controller")
 _OBJECT: Final = ("namespace", "name")
 
 _CONTROLLERS: Final = (
-    counter("controller_runtime_reconcile_total", ("controller", "result"), "Looks at objects."),
-    counter("controller_runtime_reconcile_errors_total", _BY_CONTROLLER, "Looks that failed."),
+    counter("controller_runtime_reconcile_total", ("controller", "result"), "Reconciles."),
+    counter("controller_runtime_reconcile_errors_total", _BY_CONTROLLER, "Reconciles that failed."),
     counter(
         "controller_runtime_terminal_reconcile_errors_total",
         _BY_CONTROLLER,
-        "Looks that failed and are not repeated.",
+        "Reconciles that failed and are not retried.",
     ),
     counter(
-        "controller_runtime_reconcile_panics_total", _BY_CONTROLLER, "Looks that failed by a bug."
+        "controller_runtime_reconcile_panics_total",
+        _BY_CONTROLLER,
+        "Reconciles that failed by a bug.",
     ),
     counter(
-        "controller_runtime_reconcile_timeouts_total", _BY_CONTROLLER, "Looks that took too long."
+        "controller_runtime_reconcile_timeouts_total",
+        _BY_CONTROLLER,
+        "Reconciles that took too long.",
     ),
     histogram(
         "controller_runtime_reconcile_time_seconds",
         _BY_CONTROLLER,
         RECONCILE_BUCKETS,
-        "How long looks at objects take.",
+        "How long reconciles take.",
     ),
     gauge(
         "controller_runtime_max_concurrent_reconciles",
         _BY_CONTROLLER,
-        "How many objects are looked at side by side at most.",
+        "The largest number of concurrent reconciles.",
     ),
-    gauge("controller_runtime_active_workers", _BY_CONTROLLER, "How many are looked at now."),
+    gauge("controller_runtime_active_workers", _BY_CONTROLLER, "Reconciles under way."),
 )
 
 _QUEUES: Final = (
-    gauge("workqueue_depth", (*_BY_QUEUE, "priority"), "Objects that wait to be looked at."),
+    gauge("workqueue_depth", (*_BY_QUEUE, "priority"), "Objects that wait for a reconcile."),
     counter("workqueue_adds_total", _BY_QUEUE, "Objects that were put into the queue."),
     histogram(
-        "workqueue_queue_duration_seconds", _BY_QUEUE, _QUEUE_BUCKETS, "How long objects wait."
+        "workqueue_queue_duration_seconds",
+        _BY_QUEUE,
+        _QUEUE_BUCKETS,
+        "How long objects wait for a reconcile.",
     ),
     histogram(
         "workqueue_work_duration_seconds",
         _BY_QUEUE,
         _QUEUE_BUCKETS,
-        "How long it takes until the next object can be taken.",
+        "How long a worker is busy with an object.",
     ),
-    gauge("workqueue_unfinished_work_seconds", _BY_QUEUE, "How long all looks have been going on."),
+    gauge(
+        "workqueue_unfinished_work_seconds",
+        _BY_QUEUE,
+        "The sum of the durations of all reconciles under way.",
+    ),
     gauge(
         "workqueue_longest_running_processor_seconds",
         _BY_QUEUE,
-        "How long the longest look has been going on.",
+        "The duration of the longest reconcile under way.",
     ),
-    counter("workqueue_retries_total", _BY_QUEUE, "Objects that were put back to be tried again."),
+    counter("workqueue_retries_total", _BY_QUEUE, "Objects that were queued again for a retry."),
 )
 
 _REQUESTS: Final = (
@@ -441,8 +452,12 @@ _REQUESTS: Final = (
         "How long requests to the API server take.",
     ),
     counter("client_go_request_total", ("code", "method"), "Requests to the API server."),
-    counter("rest_client_requests_total", ("code", "method", "host"), "The same, by host."),
-    gauge("leader_election_master_status", ("name",), "1 if we hold the lease, else 0."),
+    counter(
+        "rest_client_requests_total",
+        ("code", "method", "host"),
+        "Requests to the API server, by host.",
+    ),
+    gauge("leader_election_master_status", ("name",), "1 if this process is leader, else 0."),
     counter("leader_election_slowpath_total", ("name",), "Renewals of the lease that took long."),
 )
 
@@ -451,20 +466,24 @@ _OURS: Final = (
     counter(
         "karpy_launches_in_vain_total",
         ("why",),
-        "Times that nodes were launched for the pods of one owner, and none of them got there.",
+        "Launches for the pods of one owner after which none of these pods was bound to the node.",
     ),
     age(
         "karpy_nodes_unconsidered_time_seconds",
         ("nodepool", "node_name"),
-        "How long ago all disruption methods last had their say about a node.",
+        "How long ago all disruption methods last considered a node.",
     ),
     counter("karpy_journal_records_total", ("result",), "Decisions recorded, or lost."),
     counter(
         "karpy_unreadable_objects_total",
         ("kind",),
-        "Versions of objects that cannot be read and were left aside, by the kind.",
+        "Versions of objects that cannot be read and were skipped, by the kind.",
     ),
-    counter("karpy_events_dropped_total", (), "Events that were too many or were not taken."),
+    counter(
+        "karpy_events_dropped_total",
+        (),
+        "Events that were not written: too many, or refused by the API server.",
+    ),
 )
 
 
@@ -491,7 +510,7 @@ def metric_specs(
 
 
 def status_label(key: str) -> str:
-    """Write the key of an object's label as that of a metric about its conditions."""
+    """Return the label of condition metrics for a label of objects."""
     return key.translate(str.maketrans("/.-", "___"))
 
 
@@ -506,7 +525,7 @@ def status_specs(
             f"{status}transition_seconds",
             ("type", "status", "to_status", *more),
             buckets,
-            "How long a condition had a status before it got the next.",
+            "How long a condition kept a status before it changed.",
         ),
         gauge(f"{status}count", each, "1 for each condition of each object."),
         age(f"{status}current_status_seconds", each, "How long a condition has had its status."),
@@ -518,12 +537,12 @@ def status_specs(
         age(
             f"{prefix}termination_current_time_seconds",
             (*_OBJECT, *more),
-            "How long an object has been going.",
+            "How long ago the deletion of an object began.",
         ),
         histogram(
             f"{prefix}termination_duration_seconds",
             more,
             buckets,
-            "How long objects take to go.",
+            "How long the deletion of objects takes.",
         ),
     ]

@@ -1,4 +1,4 @@
-"""Metrics of the cluster state: all sources together, and whether the cache is synced."""
+"""Metrics of the cluster state: whether the cache is synced, and all sources together."""
 
 import asyncio
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class SyncMetrics:
             await asyncio.sleep(_PERIOD_SECONDS)
 
     def refresh(self) -> None:
-        """Note whether decisions can be made now, and for how long they could not."""
+        """Set the gauges: whether the cache is synced, and for how long it has not been."""
         now = self._clock.now().timestamp()
         is_synced = self._is_synced()
         if is_synced:
@@ -61,32 +61,33 @@ class SyncMetrics:
         ids = {kept.record.provider_id for kept in nodes.all()}
         launched = {kept.record.provider_id for kept in claims.all()} - {""}
         count = len(nodes.all()) + len(launched - ids)
-        return partial(_told, float(count))
+        return partial(_node_count, float(count))
 
 
-def _told(count: float) -> GaugeValues:
+def _node_count(count: float) -> GaugeValues:
     return {"cluster_state_node_count": {(): count}}
 
 
 class Sources(Struct, frozen=True):
-    """What metrics of a cluster are made from."""
+    """The input of the metrics of a cluster."""
 
     records: Records
     clock: Clock
     notices: Notices
     is_synced: Callable[[], bool]
     well_known: frozenset[str] = WELL_KNOWN
-    """What nodes are labelled by, as in the specs of the metrics; and so are node classes."""
+    """The well-known labels that the specs of the metrics were made with."""
     class_labels: tuple[str, ...] = ()
+    """The labels of node classes that the specs of the metrics were made with."""
     buffers: Watched[Kept[BufferRecord]] | None = None
 
 
 class StateMetrics:
     """
-    Feeds all that is told of the cluster; for the leader alone, since it makes events, too.
+    Updates all metrics of the cluster; only in the leader, because it emits events, too.
 
-    Series of single objects are computed at each scrape. Without `has_details`
-    there are none, nor events about conditions.
+    Series of single objects are computed at each scrape. Without `has_details`, there are no such
+    series, and no events about conditions.
     """
 
     def __init__(self, metrics: Metrics, sources: Sources, *, has_details: bool = True) -> None:
@@ -102,11 +103,11 @@ class StateMetrics:
                 statuses.follow_buffers(sources.buffers)
 
     async def run(self) -> None:
-        """See whether we know enough to decide, until cancelled."""
+        """Check every second whether the cache is synced, until cancelled."""
         await self._sync.run()
 
     def acked(self, pod: Pod) -> None:
-        """Note that a pod asks for a node."""
+        """Note that a pod waits for a decision."""
         self._times.acked(pod)
 
     def deciding(self, snapshot: Snapshot) -> None:
@@ -114,6 +115,6 @@ class StateMetrics:
         self._verdicts.begin(snapshot)
 
     def decided(self, snapshot: Snapshot, verdict: Verdict) -> None:
-        """Note what was decided about pending pods, and on what."""
+        """Note a decision about pending pods, and its snapshot."""
         self._times.decided(snapshot, verdict)
         self._verdicts.record(snapshot, verdict)

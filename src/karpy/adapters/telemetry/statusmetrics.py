@@ -1,4 +1,4 @@
-"""Metrics and events of conditions: of NodeClaims, NodePools and Nodes."""
+"""Metrics and events of the conditions of NodeClaims, NodePools, Nodes and CapacityBuffers."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -23,15 +23,15 @@ R = TypeVar("R", ClaimRecord, NodeRecord, PoolRecord, BufferRecord)
 _Gauges: TypeAlias = dict[str, dict[Values, float]]
 _COUNT: Final = "status_condition_count"
 _SINCE: Final = "status_condition_current_status_seconds"
-_GOING: Final = "termination_current_time_seconds"
+_TERMINATING: Final = "termination_current_time_seconds"
 
 
 class StatusMetrics:
     """
-    Counts and tells each change of a condition, and tells how conditions are when that is asked.
+    Counts changes of conditions and emits events about them; collects conditions at a scrape.
 
-    For the leader alone, since changes become events. `class_labels` are the keys by which nodes
-    and claims carry the name of their node class: those that the specs were made with.
+    Only in the leader, because changes become events. `class_labels` are the labels of nodes and
+    claims that hold the name of the node class; the specs must be made with the same ones.
     """
 
     def __init__(
@@ -54,41 +54,41 @@ class StatusMetrics:
         self._follow(nodes, records.nodes)
 
     def follow_buffers(self, buffers: Watched[Kept[BufferRecord]]) -> None:
-        """Follow CapacityBuffers, too, where there are any."""
+        """Follow CapacityBuffers as well."""
         self._follow(ObservedKind(CAPACITY_BUFFER), buffers)
 
     def _follow(self, kind: ObservedKind, watched: Watched[Kept[R]]) -> None:
-        def look() -> Callable[[], GaugeValues]:
+        def collect() -> Callable[[], GaugeValues]:
             return partial(status_gauges, kind, [kept.record for kept in watched.all()])
 
         for kept in watched.all():
-            self._hear(kind, kept.record.meta.name, None, kept)
-        watched.listen(partial(self._hear, kind))
-        self._metrics.add_source(look)
+            self._on_object(kind, kept.record.meta.name, None, kept)
+        watched.listen(partial(self._on_object, kind))
+        self._metrics.add_source(collect)
 
-    def _hear(
+    def _on_object(
         self, kind: ObservedKind, _: str, before: Kept[R] | None, after: Kept[R] | None
     ) -> None:
         was = None if before is None else observed(before.record)
         now = None if after is None else observed(after.record)
         if was is not None and now is not None and was.meta.uid != now.meta.uid:
-            # The watch merged the deletion of an object and the creation of one of that name.
-            self._tell(kind, was, None)
+            # The watch merged the deletion of an object and the creation of its namesake.
+            self._report(kind, was, None)
             was = None
-        self._tell(kind, was, now)
+        self._report(kind, was, now)
 
-    def _tell(
+    def _report(
         self, kind: ObservedKind, before: ObservedObject | None, after: ObservedObject | None
     ) -> None:
-        told = compare(kind, before, after, self._clock.now())
-        for count in told.counts:
+        changes = compare(kind, before, after, self._clock.now())
+        for count in changes.counts:
             self._metrics.count(count)
-        for notice in told.notices:
-            self._notices.tell(notice)
+        for notice in changes.notices:
+            self._notices.emit(notice)
 
 
 class _Names(Struct, frozen=True):
-    """The gauges of a kind, or those that all kinds share."""
+    """Prefix and extra labels of the gauges of a kind, or of the gauges that all kinds share."""
 
     prefix: str
     more: tuple[str, ...]
@@ -106,28 +106,29 @@ def observed(record: _Record | ObservedObject) -> ObservedObject:
 
 def status_gauges(kind: ObservedKind, records: Iterable[_Record | ObservedObject]) -> GaugeValues:
     """Return the gauges of every condition of every object, and of deleting objects."""
-    told: _Gauges = {}
+    gauges: _Gauges = {}
     shared = _Names("operator_", tuple(kind.shared_labels().values()))
     for record in records:
         own = _Names(kind.prefix, tuple(kind.object_labels(record.meta).values()))
         each = observed(record)
-        _add(told, own, each)
+        _add(gauges, own, each)
         if kind.has_shared_metrics:
-            _add(told, shared, each)
-    return told
+            _add(gauges, shared, each)
+    return gauges
 
 
-def _add(told: _Gauges, names: _Names, each: ObservedObject) -> None:
+def _add(gauges: _Gauges, names: _Names, each: ObservedObject) -> None:
     prefix, more = names.prefix, names.more
     object_ = (each.namespace, each.meta.name)
-    counts = told.setdefault(prefix + _COUNT, {})
-    since = told.setdefault(prefix + _SINCE, {})
+    counts = gauges.setdefault(prefix + _COUNT, {})
+    since = gauges.setdefault(prefix + _SINCE, {})
     for condition in each.conditions:
         values = (*object_, condition.type, condition.status, condition.reason, *more)
         counts[values] = 1.0
         since[values] = condition.changed.timestamp()
     if each.meta.deleted is not None:
-        told.setdefault(prefix + _GOING, {})[*object_, *more] = each.meta.deleted.timestamp()
+        terminating = gauges.setdefault(prefix + _TERMINATING, {})
+        terminating[*object_, *more] = each.meta.deleted.timestamp()
 
 
 def _labels(keys: Iterable[str]) -> dict[str, str]:

@@ -26,13 +26,13 @@ class VerdictMetrics:
         self._work = _Work(self._clock.now(), tuple(decision_labels(snapshot).values()))
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
-        """Take down one decision and what it was made on."""
+        """Keep a decision and its snapshot."""
         self._last = _LastDecision(self._metrics, snapshot, verdict)
         if self._work is not None:
             self._work.ended = self._clock.now()
 
     def _collect(self) -> Callable[[], GaugeValues]:
-        return dict if self._last is None else self._last.told
+        return dict if self._last is None else self._last.gauges
 
     def _collect_unfinished(self) -> Callable[[], GaugeValues]:
         work = self._work
@@ -43,7 +43,7 @@ class VerdictMetrics:
 
 
 class _Work:
-    """A decision that is being made, or was."""
+    """The start and end of a decision."""
 
     def __init__(self, began: datetime, labels: Values) -> None:
         self.began = began
@@ -57,10 +57,10 @@ class _LastDecision:
     def __init__(self, metrics: Metrics, snapshot: Snapshot, verdict: Verdict) -> None:
         self._metrics = metrics
         self._made: tuple[Snapshot, Verdict] | None = (snapshot, verdict)
-        self._told: GaugeValues = {}
+        self._gauges: GaugeValues = {}
 
-    def told(self) -> GaugeValues:
-        """Work out the gauges, once."""
+    def gauges(self) -> GaugeValues:
+        """Compute the gauges at the first call, then drop the snapshot."""
         made = self._made
         if made is not None:
             gauges: dict[str, dict[Values, float]] = {}
@@ -68,7 +68,7 @@ class _LastDecision:
                 names = self._metrics.labels(count.metric)
                 values = tuple(count.labels[name] for name in names)
                 gauges.setdefault(count.metric, {})[values] = count.value
-            # In this order: two scrapes may run at the same time.
-            self._told = gauges
+            # Set the gauges before the snapshot is dropped: two scrapes may run at the same time.
+            self._gauges = gauges
             self._made = None
-        return self._told
+        return self._gauges

@@ -154,7 +154,7 @@ class Chronicle:
         """Hear of a decision about the size of a NodePool; the nodes that come of it show."""
         del question, verdict
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         """Take in a notice about an object."""
         match notice.reason:
             case "Nominated":

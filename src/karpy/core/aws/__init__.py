@@ -1,1 +1,1 @@
-"""Pure decisions about AWS: functions of values, which know no call and no clock."""
+"""Pure decisions about AWS: functions of values that make no calls and read no clock."""

@@ -1,4 +1,4 @@
-"""What user data is made of: the facts of the cluster, kubelet settings, and MIME parts."""
+"""The parts of user data: facts about the cluster, flags of the kubelet, and MIME parts."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?")
 RAID0: Final = "RAID0"
 _UNREGISTERED: Final = Taint(UNREGISTERED_TAINT, NO_EXECUTE)
 _RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "node-restriction.kubernetes.io")
-"""Labels of these domains are written when the node registers; a kubelet may not set them."""
+"""A kubelet may not set labels of these domains; Karpy writes them when the node registers."""
 SHELL: Final = 'text/x-shellscript; charset="us-ascii"'
 NODE_CONFIG: Final = "application/node.eks.aws"
 _BOUNDARY: Final = "//"
@@ -31,7 +31,7 @@ _BOUNDARY_OF: Final = re.compile(
 
 
 class UserDataInvalid(ValueError):
-    """User data cannot be merged; the message says why."""
+    """User data of a node class cannot be merged with Karpy's; the message says why."""
 
 
 def is_ipv6(address: str) -> bool:
@@ -43,28 +43,28 @@ def is_ipv6(address: str) -> bool:
 
 
 class Bootstrap(Struct, frozen=True):
-    """One kind of machine, and the cluster that it joins."""
+    """The input of user data: settings of the node, and facts about the cluster that it joins."""
 
     cluster: str
     endpoint: str
     ca_bundle: str
     """Base64."""
     kubelet: Kubelet = Kubelet()
-    """With the number of pods and the address of the DNS filled in."""
+    """With maxPods and clusterDNS filled in."""
     taints: tuple[Taint, ...] = ()
     labels: Mapping[str, str] = {}
     user_data: str = ""
-    """What the node class adds."""
+    """The userData of the node class."""
     instance_store_policy: str = ""
     cidr: str = ""
     """The range of addresses of Services; AL2023 needs it."""
     is_ipv6: bool = False
     image_version: str = ""
-    """Bottlerocket: its version, as far as alias or image name tell it."""
+    """The version of Bottlerocket, from the alias or the name of the image; empty if unknown."""
 
 
 def registration_taints(taints: Iterable[Taint], startup: Iterable[Taint]) -> tuple[Taint, ...]:
-    """Return the taints that a node registers with, the one that keeps pods off among them."""
+    """Return the taints that a node registers with, including `karpenter.sh/unregistered`."""
     wanted = (*taints, *startup)
     is_there = any((each.key, each.effect) == (_UNREGISTERED.key, NO_EXECUTE) for each in wanted)
     return wanted if is_there else (*wanted, _UNREGISTERED)
@@ -73,10 +73,10 @@ def registration_taints(taints: Iterable[Taint], startup: Iterable[Taint]) -> tu
 def node_labels(
     labels: Mapping[str, str], capacity_type: str, *, is_custom: bool = False
 ) -> dict[str, str]:
-    """Return the labels that a kubelet sets on its node; raise UserDataInvalid if one is none."""
+    """Return the labels that a kubelet sets; raise UserDataInvalid if one is not a valid label."""
     wanted = {**labels, CAPACITY_TYPE: capacity_type}
     for key, value in sorted(wanted.items()):
-        # The script is run by root: nothing but labels may get into it by way of them.
+        # Labels become part of a script that root runs: a label must not inject a command.
         if not (_LABEL.fullmatch(key) and _LABEL.fullmatch(value or "x")):
             raise UserDataInvalid(f"`{key}: {value}` is no label")
     if not is_custom:
@@ -85,7 +85,7 @@ def node_labels(
 
 
 def kubelet_flags(bootstrap: Bootstrap) -> list[str]:
-    """Return the flags of a kubelet, in the order that Karpenter writes them in."""
+    """Return the flags of a kubelet, in Karpenter's order."""
     kubelet = bootstrap.kubelet
     flags = []
     if bootstrap.labels:
@@ -103,7 +103,7 @@ def kubelet_flags(bootstrap: Bootstrap) -> list[str]:
         ("kube-reserved", kubelet.kube_reserved, "="),
         ("eviction-hard", kubelet.eviction_hard, "<"),
         ("eviction-soft", kubelet.eviction_soft, "<"),
-        ("eviction-soft-grace-period", _written(kubelet.eviction_soft_grace_period), "="),
+        ("eviction-soft-grace-period", _durations(kubelet.eviction_soft_grace_period), "="),
     ):
         if amounts:
             flags.append(f'--{name}="{_pairs(amounts, sign)}"')
@@ -120,13 +120,13 @@ def kubelet_flags(bootstrap: Bootstrap) -> list[str]:
 
 
 def write_taint(taint: Taint) -> str:
-    """Write a taint as kubelets take it."""
+    """Write a taint in the syntax of the kubelet's flag."""
     if not taint.value:
         return f"{taint.key}:{taint.effect}"
     return f"{taint.key}={taint.value}:{taint.effect}"
 
 
-def _written(periods: Mapping[str, timedelta]) -> dict[str, str]:
+def _durations(periods: Mapping[str, timedelta]) -> dict[str, str]:
     return {key: write_duration(period) for key, period in periods.items()}
 
 
@@ -140,28 +140,28 @@ def _is_reserved(key: str) -> bool:
 
 
 class Part(Struct, frozen=True):
-    """One part of several."""
+    """A MIME part of user data."""
 
     content_type: str
     text: str
     headers: tuple[str, ...] = ()
-    """Further headers, as written."""
+    """Headers other than Content-Type, as written."""
 
 
 def is_mime(user_data: str) -> bool:
-    """Say whether user data is written in parts."""
+    """Say whether user data is MIME multipart."""
     return user_data.lstrip().startswith(_MIME_STARTS)
 
 
 def read_parts(user_data: str) -> list[Part]:
-    """Take user data apart; raise UserDataInvalid."""
+    """Split MIME user data into its parts; raise UserDataInvalid."""
     text = user_data.lstrip().replace("\r\n", "\n")
     head, blank, body = text.partition("\n\n")
     boundary = _BOUNDARY_OF.search(head)
     if boundary is None or not blank:
         raise UserDataInvalid("it begins as MIME, but names no boundary of its parts")
     mark = f"--{boundary[1] or boundary[2]}"
-    # The end of a part is the line break before the next mark.
+    # The line break before a boundary is not part of the text.
     chunks = re.split(rf"(?:^|\n){re.escape(mark)}", body)
     if not any(each.startswith("--") for each in chunks[1:]):
         raise UserDataInvalid(f"the part that begins with `{mark}` has no end `{mark}--`")
@@ -174,7 +174,7 @@ def read_parts(user_data: str) -> list[Part]:
 
 
 def write_parts(parts: Iterable[Part]) -> str:
-    """Put parts together."""
+    """Join parts into one MIME multipart document."""
     text = _MIME_HEAD
     for part in parts:
         headers = "".join(f"{each}\n" for each in part.headers)

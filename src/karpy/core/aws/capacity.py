@@ -1,4 +1,4 @@
-"""How much of each resource a node of an instance type has, and what of it is left for pods."""
+"""The capacity of nodes by instance type, and the overhead that is not allocatable."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,36 +38,37 @@ _MIB: Final = 2**20
 _GB: Final = 10**9
 _ARM64: Final = "arm64"
 _ARM64_LOSS_MIB: Final = 64
-"""What machines with Arm processors lack of the memory that EC2 says."""
+"""The part of EC2's memory that machines with Arm processors do not report."""
 _PODS_DEFAULT: Final = 110
 _HOST_PODS: Final = 2
-"""Pods on the host's network that every node has: they need no address."""
+"""Pods of every node that use the host's network and need no address: kube-proxy and the CNI."""
 _GPU_RESOURCES: Final = {"NVIDIA": NVIDIA_GPU, "AMD": AMD_GPU, "Habana": GAUDI}
 _DISK_DEFAULT: Final = 20 * _GIB
 _CPU_BANDS: Final = ((1000, 600), (1000, 100), (2000, 50))
-"""How many thousandths of a core come next, and of each 10,000 of them how many are kept."""
+"""Successive bands of milli-CPU, and the share of each that is reserved, in ten-thousandths."""
 _CPU_BEYOND: Final = 25
+"""The reserved share of all CPU after the bands, in ten-thousandths."""
 _MEMORY_PER_POD: Final = 11 * _MIB
 _MEMORY_ALWAYS: Final = 255 * _MIB
 _EVICTION_MEMORY: Final = 100 * _MIB
 _HUNDREDTHS: Final = 10_000
 _SIGNALS: Final = {"memory.available": MEMORY, "nodefs.available": EPHEMERAL_STORAGE}
 _ALL: Final = "100"
-"""Percent of a resource; an eviction threshold of that is none."""
+"""An eviction threshold of 100 % disables the signal."""
 
 
 class FamilyTraits(Struct, frozen=True):
-    """How nodes of an image family differ from those of another."""
+    """Properties of an image family that change the capacity of its nodes."""
 
     ephemeral_device: str = "/dev/xvda"
-    """The disk that pods' ephemeral storage is on."""
+    """The disk that holds the ephemeral storage of pods."""
     disk_bytes: int | None = 20 * _GIB
-    """Its size if the EC2NodeClass does not say; None if the image decides."""
+    """The size of this disk if the EC2NodeClass has none; None if the image decides."""
     is_eni_limited: bool = True
-    """Whether the addresses of the network interfaces limit the pods."""
+    """Whether the addresses of the network interfaces limit the number of pods."""
     has_pods_per_core: bool = True
     reserves_for_eni_pods: bool = True
-    """Whether memory is kept for the pods that have an address, even if maxPods allows fewer."""
+    """Whether memory is reserved for as many pods as have an address, even if maxPods is lower."""
     windows_build: str = ""
 
     @property
@@ -101,10 +102,10 @@ TRAITS: Final[Mapping[AmiFamily, FamilyTraits]] = {
 def capacity(
     info: InstanceTypeInfo, settings: InstanceSettings, operator: Ec2Settings
 ) -> Resources:
-    """Return the capacity that nodes of a type will report; what a type has none of is absent."""
+    """Return the capacity that nodes of a type report; resources of amount zero are absent."""
     # Differs: `vpc.amazonaws.com/pod-eni`, the branch interfaces for security groups of pods:
     # Karpenter has a table of their number per instance type; Karpy counts them once a node of the
-    # type exists, because no public call of AWS tells the number.
+    # type exists, because no public call of AWS returns the number.
     return {
         CPU: info.vcpus * 1000,
         MEMORY: memory(info, settings, operator),
@@ -115,7 +116,7 @@ def capacity(
 
 
 def memory(info: InstanceTypeInfo, settings: InstanceSettings, operator: Ec2Settings) -> int:
-    """Return bytes: what nodes of the type have reported, or an estimate."""
+    """Return the bytes of memory that nodes of the type have reported, or an estimate."""
     known = settings.memory_discovered.get(info.name)
     if known is not None:
         return known
@@ -126,7 +127,7 @@ def memory(info: InstanceTypeInfo, settings: InstanceSettings, operator: Ec2Sett
 
 
 def pods(info: InstanceTypeInfo, settings: InstanceSettings, operator: Ec2Settings) -> int:
-    """Return how many pods the kubelet takes."""
+    """Return the largest number of pods that the kubelet accepts."""
     traits, kubelet = TRAITS[settings.family], settings.kubelet
     if kubelet.max_pods is not None:
         count = kubelet.max_pods
@@ -140,17 +141,17 @@ def pods(info: InstanceTypeInfo, settings: InstanceSettings, operator: Ec2Settin
 
 
 def eni_pods(info: InstanceTypeInfo, settings: InstanceSettings, reserved: int = 0) -> int:
-    """Return for how many pods the interfaces of the default network card have an address."""
+    """Return the number of pods that the default network card has addresses for."""
     efa_only = sum(each.card == 0 for each in _efa_only(settings))
     usable = info.cards[info.default_card].interfaces - reserved - efa_only
     if usable <= 0:
         return 0
-    # One address of an interface is its own.
+    # The first address of an interface is not for pods.
     return usable * (info.ipv4_per_interface - 1) + _HOST_PODS
 
 
 def ephemeral_storage(info: InstanceTypeInfo, settings: InstanceSettings) -> int:
-    """Return the bytes of the disk that pods' ephemeral storage is on."""
+    """Return the size of the disk that holds the ephemeral storage of pods, in bytes."""
     if settings.is_raid0 and info.disk_gb:
         return info.disk_gb * _GB
     root = next((each for each in settings.disks if each.is_root), None)
@@ -186,7 +187,7 @@ def _efa_only(settings: InstanceSettings) -> list[NetworkInterface]:
 
 
 def overhead(info: InstanceTypeInfo, settings: InstanceSettings, capacity: Resources) -> Resources:
-    """Return what is reserved, and what must stay free lest pods are evicted."""
+    """Return the resources reserved for the system, plus the thresholds of eviction."""
     kubelet = settings.kubelet
     return add(
         {**_kube_reserved(info, settings, capacity), **_amounts(kubelet.kube_reserved)},
@@ -202,7 +203,7 @@ def _kube_reserved(
     if TRAITS[settings.family].reserves_for_eni_pods:
         pods = eni_pods(info, settings)
     return {
-        CPU: _kept_cpu(capacity[CPU]),
+        CPU: _reserved_cpu(capacity[CPU]),
         MEMORY: _MEMORY_PER_POD * pods + _MEMORY_ALWAYS,
         EPHEMERAL_STORAGE: _GIB,
     }
@@ -212,12 +213,12 @@ def _amounts(texts: Mapping[str, str]) -> dict[str, int]:
     return {name: parse_quantity(text, name) for name, text in texts.items()}
 
 
-def _kept_cpu(milli: int) -> int:
-    kept = 0
+def _reserved_cpu(milli: int) -> int:
+    reserved = 0
     for width, share in _CPU_BANDS:
-        kept += min(milli, width) * share // _HUNDREDTHS
+        reserved += min(milli, width) * share // _HUNDREDTHS
         milli = max(0, milli - width)
-    return kept + milli * _CPU_BEYOND // _HUNDREDTHS
+    return reserved + milli * _CPU_BEYOND // _HUNDREDTHS
 
 
 def _eviction_thresholds(capacity: Resources, hard: Mapping[str, str]) -> dict[str, int]:
@@ -233,7 +234,7 @@ def _eviction_thresholds(capacity: Resources, hard: Mapping[str, str]) -> dict[s
 
 
 def _threshold(text: str, amount: int, resource: str) -> int:
-    """Read an amount, or a percentage of all there is with two decimals at most."""
+    """Read an amount, or a percentage of `amount` with at most two decimals."""
     if not text.endswith("%"):
         return parse_quantity(text, resource)
     whole, _, part = text.removesuffix("%").partition(".")
@@ -246,9 +247,9 @@ def memory_by_type(
     node_class: Ec2NodeClass, pairs: Iterable[tuple[ClaimRecord, NodeRecord]]
 ) -> Mapping[str, int]:
     """
-    Return the bytes that nodes report by instance type, the least of each.
+    Return the least memory that nodes report, in bytes by instance type.
 
-    Only nodes with an image that the class has now count: another image may leave another amount.
+    Only nodes with a current image of the class count: another image may leave another amount.
     """
     images = {each.id for each in node_class.status.images}
     found: dict[str, int] = {}

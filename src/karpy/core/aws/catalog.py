@@ -1,4 +1,4 @@
-"""The catalog of a region for the EC2NodeClasses in use, made again only where it has changed."""
+"""The catalog of a region for the EC2NodeClasses in use, rebuilt only where it has changed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -23,11 +23,11 @@ from karpy.model.labels import WELL_KNOWN, ZONE
 
 EC2_WELL_KNOWN: Final = WELL_KNOWN | EC2_LABELS
 _PLACES_MAX: Final = 10_000
-"""After so many different places to sell in, those of the past are forgotten."""
+"""With more sets of places than this, the cache of places starts again empty."""
 
 
-class _Asked(Struct, frozen=True):
-    """What a catalog was made of."""
+class _Input(Struct, frozen=True):
+    """The input of a catalog."""
 
     region: Region
     pools: Mapping[str, InstanceSettings]
@@ -36,10 +36,10 @@ class _Asked(Struct, frozen=True):
 
 class CatalogMaker:
     """
-    Makes catalogs, and gives the same object as long as nothing has changed.
+    Builds catalogs, and returns the same object as long as nothing has changed.
 
-    `made` counts the instance types that were made: where prices or stock change, only the types
-    concerned are made again.
+    `made` counts the instance types that were built: if prices or availability change, only the
+    affected types are built again.
     """
 
     def __init__(self, operator: Ec2Settings | None = None) -> None:
@@ -48,8 +48,8 @@ class CatalogMaker:
         self._operator = operator or Ec2Settings()
         self._places = Places()
         self._assortments: list[_Assortment] = []
-        self._last: _Asked | None = None
-        # Metrics and NodePools ask for the labels before there is any node class.
+        self._last: _Input | None = None
+        # Metrics and NodePools read the well-known labels before any node class exists.
         self._catalog = Catalog(
             well_known=EC2_WELL_KNOWN, reservation_label=CAPACITY_RESERVATION_ID
         )
@@ -63,18 +63,18 @@ class CatalogMaker:
         """
         Return the types that each NodePool may use, by the settings of its EC2NodeClass.
 
-        NodePools that are not named use those of `usual`, or none.
+        NodePools without an entry in `pools` use the types for `usual`, or none.
         """
-        asked = _Asked(region, dict(pools), usual)
-        if asked == self._last:
+        given = _Input(region, dict(pools), usual)
+        if given == self._last:
             return self._catalog
         if len(self._places) > _PLACES_MAX:
             self._places = Places()
         used: list[_Assortment] = []
         by_pool = {pool: self._types(region, each, used) for pool, each in sorted(pools.items())}
         types = () if usual is None else self._types(region, usual, used)
-        self._assortments, self._last = used, asked
-        if not self._is_made(types, by_pool):
+        self._assortments, self._last = used, given
+        if not self._is_current(types, by_pool):
             domains = {each.settings.label_domain for each in used}
             well_known = EC2_WELL_KNOWN
             if AUTO_MODE_DOMAIN in domains:
@@ -85,7 +85,7 @@ class CatalogMaker:
     def _types(
         self, region: Region, settings: InstanceSettings, used: list["_Assortment"]
     ) -> tuple[InstanceType, ...]:
-        """Return the types for some settings, from an assortment that is used for them alone."""
+        """Return the types for settings, from an assortment that no other settings use."""
         for each in used:
             if each.settings == settings:
                 return each.types
@@ -96,7 +96,7 @@ class CatalogMaker:
         self.made += assortment.refresh(region, settings, self._operator, self._places)
         return assortment.types
 
-    def _is_made(
+    def _is_current(
         self,
         types: tuple[InstanceType, ...],
         by_pool: Mapping[str, tuple[InstanceType, ...]],
@@ -110,7 +110,7 @@ class CatalogMaker:
 
 
 class _Assortment:
-    """All types of a region, as the machines of one EC2NodeClass see them."""
+    """All instance types of a region for the settings of one EC2NodeClass."""
 
     def __init__(self, lasting: InstanceSettings) -> None:
         self.lasting = lasting
@@ -123,7 +123,7 @@ class _Assortment:
     def refresh(
         self, region: Region, settings: InstanceSettings, operator: Ec2Settings, places: Places
     ) -> int:
-        """Bring the types up to date; return how many had to be made."""
+        """Bring the types up to date; return how many were built."""
         if region is self._region and settings == self.settings:
             return 0
         shop = Shop(region.market, settings, places)
@@ -164,7 +164,7 @@ class _Assortment:
 
 
 class _Framed(Struct, frozen=True):
-    """What a type looks like, and what that was made of."""
+    """The frame of a type, and its input."""
 
     info: InstanceTypeInfo
     memory: int | None
@@ -172,14 +172,14 @@ class _Framed(Struct, frozen=True):
 
 
 def _are_alike(old: Sequence[Offering], new: Sequence[Offering]) -> bool:
-    """Compare offerings column by column: those without a reservation share their places."""
+    """Compare offerings column by column: without reservations, equal places are one object."""
     old_places, old_prices = columns(old)
     new_places, new_prices = columns(new)
     return old_prices == new_prices and (old_places is new_places or old_places == new_places)
 
 
 def _lasting(settings: InstanceSettings) -> InstanceSettings:
-    """Return what of settings changes the look of types; the rest changes their offerings."""
+    """Return the settings without discovered memory and without what changes only offerings."""
     return replace(settings, full_zones=frozenset(), reservations=(), memory_discovered={})
 
 

@@ -1,8 +1,8 @@
 """
-How a machine differs from what its EC2NodeClass asks for now, found by hash or by comparison.
+Drift of a machine from its EC2NodeClass, found by hash or by comparison.
 
-The hashes are those of Karpenter: with others, every node of a cluster that is taken over drifts.
-An EC2NodeClass is hashed as it was written: Karpenter tells what is empty from what is absent.
+The hashes equal Karpenter's: otherwise every node of a cluster that Karpy takes over would drift.
+An EC2NodeClass is hashed as written: an empty field has another hash than an absent one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,37 +32,37 @@ NODE_CLASS_HASH: Final = "karpenter.k8s.aws/ec2nodeclass-hash"
 NODE_CLASS_HASH_VERSION: Final = "karpenter.k8s.aws/ec2nodeclass-hash-version"
 PLACEMENT_GROUP: Final = "karpenter.k8s.aws/placement-group-id"
 VERSION: Final = "v5"
-"""Of the way to hash; hashes of different versions say nothing about each other."""
+"""The version of the hash algorithm; hashes of different versions are not compared."""
 _NANOSECONDS: Final = 1000
-"""In a microsecond."""
+"""Nanoseconds in a microsecond."""
 
 JsonObject = Mapping[str, Any]
 _Hash = Callable[[Any], int]
 _Fields = Sequence[tuple[str, str, _Hash]]
-"""Of a struct: the name in Go, the name in JSON, and how the value is hashed."""
+"""The fields of a struct: the name in Go, the name in JSON, and the hash function of the value."""
 
 
 class DriftUnknown(ValueError):
-    """Drift cannot be found out now; the message says why."""
+    """Drift cannot be determined now; the message says why."""
 
 
 class Observed(Struct, frozen=True):
-    """What drift is judged by."""
+    """A NodeClaim, and what it is compared with."""
 
     claim: ClaimRecord
     node_class: Ec2NodeClass
     types: Sequence[InstanceType]
-    """Those of its NodePool."""
+    """The instance types of its NodePool."""
     placement_group: str = ""
     """The ID of the group that the node class selects; empty if it selects none."""
 
 
 def find_static_drift(claim: ClaimRecord, node_class: Ec2NodeClass) -> str:
     """Return NodeClassDrift if the node class has changed since the machine was launched."""
-    mine, its = claim.meta.annotations, node_class.meta.annotations
-    if not _are_comparable(mine, its):
+    launched, current = claim.meta.annotations, node_class.meta.annotations
+    if not _are_comparable(launched, current):
         return ""
-    return "NodeClassDrift" if mine[NODE_CLASS_HASH] != its[NODE_CLASS_HASH] else ""
+    return "NodeClassDrift" if launched[NODE_CLASS_HASH] != current[NODE_CLASS_HASH] else ""
 
 
 def find_image_drift(observed: Observed) -> str:
@@ -87,7 +87,7 @@ def find_machine_drift(observed: Observed, instance: Instance) -> str:
         raise DriftUnknown(f"EC2NodeClass `{name}` has no security groups")
     if not status.subnets:
         raise DriftUnknown(f"EC2NodeClass `{name}` has no subnets")
-    # EC2 has no machine without a security group: an answer without any does not know them.
+    # Every instance has a security group: an answer without any leaves them out.
     groups = {*instance.security_groups}
     if groups and groups != {each.id for each in status.security_groups}:
         return "SecurityGroupDrift"
@@ -101,11 +101,11 @@ def find_machine_drift(observed: Observed, instance: Instance) -> str:
     return "PlacementGroupDrift" if group != observed.placement_group else ""
 
 
-def _are_comparable(mine: Mapping[str, str], its: Mapping[str, str]) -> bool:
+def _are_comparable(launched: Mapping[str, str], current: Mapping[str, str]) -> bool:
     keys = {NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION}
-    if not (keys <= mine.keys() and keys <= its.keys()):
+    if not (keys <= launched.keys() and keys <= current.keys()):
         return False
-    return mine[NODE_CLASS_HASH_VERSION] == its[NODE_CLASS_HASH_VERSION] == HASH_VERSION
+    return launched[NODE_CLASS_HASH_VERSION] == current[NODE_CLASS_HASH_VERSION] == HASH_VERSION
 
 
 def hash_node_class(spec: JsonObject, family: str, ca_bundle: str = "") -> str:
@@ -127,7 +127,7 @@ def _int32(value: int) -> int:
 
 
 def _durations(values: JsonObject) -> int:
-    # A metav1.Duration is a struct with one field; a duration of nothing is left out of it.
+    # A metav1.Duration is a struct with one field, which is left out if it is zero.
     hashes = {}
     for key, text in values.items():
         span = parse_duration(text)
@@ -165,7 +165,7 @@ def _list(hash_one: _Hash) -> _Hash:
 _PLAIN: Final = frozenset(
     {"rootVolume", "role", "networkCardIndex", "deviceIndex", "interfaceType"}
 )
-"""Fields that are no pointers in Go: a zero value counts as absent."""
+"""Fields that are not pointers in Go: a zero value counts as absent."""
 _DISK: Final[_Fields] = (
     ("DeleteOnTermination", "deleteOnTermination", _flag),
     ("Encrypted", "encrypted", _flag),

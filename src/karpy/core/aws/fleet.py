@@ -1,4 +1,4 @@
-"""One launch: which offerings are asked for, and how CreateFleet is asked for them."""
+"""One launch: the choice of instance types and offerings, and the request to CreateFleet."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.core.aws.launchtemplates import CAPACITY_BLOCK, EFA, LaunchTemplate, reservation_of
-from karpy.core.aws.tags import written
+from karpy.core.aws.tags import ec2_tags
 from karpy.model.ec2nodeclass import FoundSubnet
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering
 from karpy.model.labels import (
@@ -24,9 +24,9 @@ from karpy.model.resources import Resources, fits
 from karpy.model.verdicts import LaunchOption
 
 OPTIONS_MAX: Final = 60
-"""CreateFleet takes no more instance types."""
-_TYPES_WISHED: Final = 5
-"""With fewer types a launch finds no capacity more often than need be."""
+"""The largest number of instance types in a request to CreateFleet."""
+_FLEXIBLE_TYPES: Final = 5
+"""With fewer types, an on-demand launch that replaces spot is likely to find no capacity."""
 TENANCY: Final = "karpenter.k8s.aws/instance-tenancy"
 _DEFAULT: Final = "default"
 _DEDICATED: Final = "dedicated"
@@ -40,18 +40,19 @@ _ACCELERATORS: Final = (
 
 
 class Wanted(Struct, frozen=True):
-    """What a NodeClaim asks for."""
+    """The constraints of a NodeClaim on its machine."""
 
     requirements: Requirements
     requests: Resources = {}
     annotations: Mapping[str, str] = {}
     is_strict: bool = True
-    """Whether minValues that cannot be kept forbid the launch."""
+    """Whether minValues that cannot be satisfied forbid the launch."""
     prices: Mapping[tuple[str, str, str], int] = {}
     """
-    What was decided on: prices by type, zone and capacity type.
+    The prices in the decision, by type, zone and capacity type: those of NodeOverlays.
 
-    NodeOverlays have changed them, and added resources to the types that are named here.
+    NodeOverlays may also have added resources to these types, so that their own resources are not
+    compared with the requests again.
     """
 
     @property
@@ -67,17 +68,17 @@ class Override(Struct, frozen=True, gc=False):
     subnet: str
     image: str
     price: int
-    """Micro-dollars per hour; the lower the sooner."""
+    """Micro-dollars per hour; a lower price has a higher priority."""
 
 
 def choose_types(
     types: Iterable[InstanceType], wanted: Wanted, may_lack: frozenset[str]
 ) -> list[InstanceType]:
     """
-    Choose the types to launch with, cheapest first, each with the offerings that are allowed.
+    Choose the types to launch with, cheapest first, each with its allowed offerings.
 
-    Metal sizes and accelerators are left out where others do, and spot that costs more than
-    on-demand, unless minValues ask for variety.
+    Without minValues, metal sizes and accelerators are left out if other types remain, and so are
+    spot offerings that cost more than on-demand.
     """
     named = {name for name, _, _ in wanted.prices}
     found = [
@@ -99,7 +100,7 @@ def choose_types(
 def only_options(
     types: Iterable[InstanceType], options: Iterable[LaunchOption]
 ) -> list[InstanceType]:
-    """Keep the offerings that a launch names, where it names no requirements."""
+    """Keep the offerings that the options name; for launches without requirements."""
     named = {(each.instance_type, each.zone, each.capacity_type) for each in options}
     found = []
     for each in types:
@@ -114,7 +115,7 @@ def only_options(
 
 
 def choose_capacity_type(types: Iterable[InstanceType], requirements: Requirements) -> str:
-    """Return the capacity type to launch: the first that is allowed and can be had."""
+    """Return the capacity type to launch: the first that is allowed and on sale."""
     there = {offer.capacity_type for each in types for offer in each.offerings}
     allowed = requirements.get(CAPACITY_TYPE)
     for each in (RESERVED, SPOT):
@@ -126,14 +127,14 @@ def choose_capacity_type(types: Iterable[InstanceType], requirements: Requiremen
 def is_thin_fallback(
     types: Sequence[InstanceType], capacity_type: str, requirements: Requirements
 ) -> bool:
-    """Say whether few types are left to choose from of a launch that need not be on-demand."""
+    """Say whether a launch falls back from spot to on-demand with few types to choose from."""
     allowed = requirements.get(CAPACITY_TYPE)
     may_be_spot = allowed is None or SPOT in allowed
-    return capacity_type == ON_DEMAND and may_be_spot and len(types) < _TYPES_WISHED
+    return capacity_type == ON_DEMAND and may_be_spot and len(types) < _FLEXIBLE_TYPES
 
 
 def choose_tenancy(requirements: Requirements) -> str:
-    """Return the tenancy of machines."""
+    """Return the tenancy to launch with: default if it is allowed, else dedicated."""
     allowed = requirements.get(TENANCY)
     if allowed is None or _DEFAULT in allowed:
         return _DEFAULT
@@ -141,7 +142,7 @@ def choose_tenancy(requirements: Requirements) -> str:
 
 
 def trial_tenancy(pools: Iterable[Requirements]) -> Requirements:
-    """Return what a trial asks of the tenancy: dedicated, if some NodePool names that."""
+    """Return the requirement of a trial launch: dedicated if a NodePool allows that by name."""
     is_dedicated = any(_DEDICATED in each[TENANCY] for each in pools if TENANCY in each)
     return {TENANCY: one_of(TENANCY, _DEDICATED)} if is_dedicated else {}
 
@@ -152,19 +153,19 @@ def overrides_of(
     subnets: Mapping[str, str],
     requirements: Requirements,
 ) -> list[Override]:
-    """Return the offerings that a template may be launched as; `subnets` are those by zone."""
+    """Return the offerings that a template may be launched as; `subnets` has one for each zone."""
     zones = requirements.get(ZONE)
     found: dict[tuple[str, str], Override] = {}
     for type_ in template.kind.types:
         for offer in type_.offerings:
-            is_meant = not template.kind.reservation or (
+            is_of_reservation = not template.kind.reservation or (
                 offer.reservation_id == template.kind.reservation
             )
             if (
                 offer.capacity_type == capacity_type
                 and offer.zone in subnets
                 and (zones is None or offer.zone in zones)
-                and is_meant
+                and is_of_reservation
             ):
                 override = Override(
                     type_.name, offer.zone, subnets[offer.zone], template.kind.image, offer.price
@@ -176,7 +177,7 @@ def overrides_of(
 def overrides_everywhere(
     template: LaunchTemplate, subnets: Iterable[FoundSubnet]
 ) -> list[Override]:
-    """Return all types of a template in all subnets: what a trial asks for."""
+    """Return all types of a template in all subnets, for a trial launch."""
     found = (
         Override(type_.name, each.zone, each.id, template.kind.image, offer.price)
         for each in subnets
@@ -214,7 +215,7 @@ def fleet_request(
             "TotalTargetCapacity": 1,
         },
         "TagSpecifications": [
-            {"ResourceType": each, "Tags": written(tags)}
+            {"ResourceType": each, "Tags": ec2_tags(tags)}
             for each in ("instance", "volume", "fleet")
         ],
     }
@@ -233,7 +234,7 @@ def fleet_request(
 
 
 def reservations_in(types: Iterable[InstanceType], name: str, zone: str) -> list[str]:
-    """Name the capacity reservations that a type is offered by in a zone."""
+    """Return the IDs of the capacity reservations that offer a type in a zone."""
     return [
         offer.reservation_id
         for each in types
@@ -271,7 +272,7 @@ def _target(capacity_type: str, reservation_type: str, kind: object) -> str:
 def _priced(
     name: str, offers: Sequence[Offering], prices: Mapping[tuple[str, str, str], int]
 ) -> tuple[Offering, ...]:
-    """Return offerings at the prices that were decided on, where they differ."""
+    """Return offerings with the prices of the decision where it has some."""
     decided = [prices.get((name, each.zone, each.capacity_type), each.price) for each in offers]
     return tuple(
         each if each.price == price else replace(each, price=price)
@@ -291,7 +292,7 @@ def _allowed(
 
 
 def _by_reservation(types: list[InstanceType]) -> list[InstanceType]:
-    """Keep the cheapest kind of reservation where there are any; no others beside it."""
+    """Keep the offerings of the cheapest kind of reservation alone, if there are any."""
     kinds: dict[tuple[str, bool], int] = {}
     for each in types:
         for offer in each.offerings:
@@ -320,7 +321,7 @@ def _kind_of(offer: Offering) -> tuple[str, bool]:
 
 
 def _one_a_zone(offers: Iterable[Offering]) -> tuple[Offering, ...]:
-    """Keep of the reservations in each zone the one with most machines left."""
+    """Keep in each zone the reservation with most capacity left."""
     best: dict[str, Offering] = {}
     for each in sorted(offers, key=lambda each: (-each.reservation_capacity, each.reservation_id)):
         best.setdefault(each.zone, each)
@@ -353,7 +354,7 @@ def _is_exotic(type_: InstanceType) -> bool:
 
 
 def _without_dear_spot(types: list[InstanceType], requirements: Requirements) -> list[InstanceType]:
-    """Drop spot offerings that cost more than the cheapest on demand, where both are allowed."""
+    """Drop spot offerings dearer than the cheapest on-demand offering, if both are allowed."""
     allowed = requirements.get(CAPACITY_TYPE)
     if allowed is not None and not {SPOT, ON_DEMAND} <= {
         each for each in (SPOT, ON_DEMAND) if each in allowed

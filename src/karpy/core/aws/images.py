@@ -1,4 +1,4 @@
-"""Machine images: which parameters and queries find them, and which instance types boot them."""
+"""AMIs: the SSM parameters and queries that find them, and the instance types that boot them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -29,25 +29,25 @@ _STANDARD: Final = (
 
 
 class Variant(Struct, frozen=True, gc=False):
-    """A parameter of SSM that names an image, and which machines that image is for."""
+    """An SSM parameter that holds the ID of an image, and the machines that the image is for."""
 
     parameter: str
     requirements: tuple[tuple[Requirement, ...], ...] = ((),)
-    """One set for each kind of machine."""
+    """One set of requirements for each kind of machine."""
     is_mutable: bool = False
-    """Whether the parameter names another image one day."""
+    """Whether AWS changes the value of the parameter, as for `latest`."""
 
 
 class ImageQuery(Struct, frozen=True, gc=False):
-    """One question to EC2 about images."""
+    """A request to DescribeImages."""
 
     filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Names and values; an image meets all of them, and of each one of the values."""
+    """Filters by name; an image must match one value of each filter."""
     owners: tuple[str, ...] = ()
 
 
 def variants_of(alias: tuple[str, str], version: str) -> tuple[Variant, ...]:
-    """Return the parameters of an alias for a version of Kubernetes, such as `1.34`."""
+    """Return the SSM parameters of an alias for a version of Kubernetes, such as `1.34`."""
     family, wanted = alias
     is_latest = wanted == LATEST
     match family.lower():
@@ -76,9 +76,9 @@ def queries_of(
     spec: Ec2NodeClassSpec, ids: Sequence[str], parameters: Mapping[str, str]
 ) -> tuple[ImageQuery, ...]:
     """
-    Return the questions that find the images of a node class.
+    Return the queries that find the images of a node class.
 
-    `ids` are those that the parameters of its alias name, `parameters` the values of its
+    `ids` are the values of the SSM parameters of its alias, `parameters` the values of its
     `ssmParameter` terms.
     """
     if spec.alias is not None:
@@ -100,9 +100,9 @@ def choose_images(
     images: Iterable[tuple[Image, tuple[Requirement, ...]]], now: datetime
 ) -> tuple[FoundImage, ...]:
     """
-    Keep of the images for each kind of machine the best one.
+    Return the best image for each kind of machine, newest first, as the status lists them.
 
-    That is the newest that is not deprecated. They come newest first, as the status has them.
+    The best image is the newest that is not deprecated, or the newest if all are.
     """
     best: dict[tuple[Requirement, ...], Image] = {}
     for image, requirements in images:
@@ -122,7 +122,7 @@ def choose_images(
 
 
 def unusable_images(images: Iterable[Image]) -> tuple[str, ...]:
-    """Name the images that boot no machine: their architecture is unknown, or is not said."""
+    """Return the IDs of images without a supported architecture."""
     return tuple(sorted({each.id for each in images if each.architecture not in _ARCHITECTURES}))
 
 
@@ -132,7 +132,7 @@ def image_for(images: Iterable[FoundImage], type_: InstanceType) -> FoundImage |
 
 
 def boots(image: FoundImage, requirements: Requirements) -> bool:
-    """Say whether an image boots machines of these requirements."""
+    """Say whether an image boots machines with these requirements."""
     return why_incompatible(requirements, collect(image.requirements)) is None
 
 
@@ -157,14 +157,14 @@ def _version_in(name: str) -> str:
 def requirements_by_id(
     found: Mapping[str, str], variants: Iterable[Variant]
 ) -> dict[str, tuple[tuple[Requirement, ...], ...]]:
-    """Return for which machines images are, by ID; `found` are values by parameter."""
+    """Return the requirements of images by ID; `found` has the values of SSM parameters."""
     return {
         found[each.parameter]: each.requirements for each in variants if each.parameter in found
     }
 
 
 def filters_of(query: ImageQuery) -> list[dict[str, Any]]:
-    """Return the filters of a query as EC2 takes them."""
+    """Return the filters of a query in the format of EC2."""
     wanted = (*query.filters, ("state", ("available",)))
     return [{"Name": name, "Values": list(values)} for name, values in wanted]
 
@@ -233,7 +233,7 @@ def _by_term(term: ImageTerm) -> ImageQuery:
 
 
 def tag_filters(tags: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the filters of what has all of some tags; the value `*` asks for the key alone."""
+    """Return filters for resources with all these tags; the value `*` matches any value."""
     return tuple(
         ("tag-key", (key,)) if value == "*" else (f"tag:{key}", (value,))
         for key, value in sorted(tags.items())
@@ -246,7 +246,7 @@ def _rank(image: Image, now: datetime) -> tuple[bool, float, str]:
 
 
 def is_deprecated(image: Image, now: datetime) -> bool:
-    """Say whether its owner advises against an image by now."""
+    """Say whether the deprecation time of an image has passed."""
     return image.deprecated is not None and image.deprecated <= now
 
 
@@ -255,7 +255,7 @@ def _newest_first(created: datetime | None) -> float:
 
 
 def _in_order(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """Put requirements in the order that the status has them in: by length of the key, then key."""
+    """Return requirements in the order of the status: by length of the key, then by key."""
     return tuple(sorted(requirements, key=lambda each: (len(each.key), each.key)))
 
 

@@ -1,4 +1,4 @@
-"""EC2's instance types as a cluster sees them: labels, capacity, offerings, gauges."""
+"""EC2's instance types as decisions see them: labels, capacity, offerings; and their gauges."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -83,9 +83,9 @@ _MILLI: Final = 1000
 
 def settings_of(spec: Ec2NodeClassSpec) -> InstanceSettings:
     """
-    Return the settings that an EC2NodeClass asks for.
+    Return the settings that follow from the spec of an EC2NodeClass.
 
-    Zones, reservations and the placement group are found in AWS; without them, each zone will do.
+    Zones, reservations and the placement group are in its status; without zones, all are allowed.
     """
     return InstanceSettings(
         family=ami_family(spec),
@@ -99,18 +99,18 @@ def settings_of(spec: Ec2NodeClassSpec) -> InstanceSettings:
 
 
 def ami_family(spec: Ec2NodeClassSpec) -> AmiFamily:
-    """Return the image family that is named, or that of the alias; AL2 if it is another one."""
+    """Return the amiFamily, or the family of the alias; AL2 if neither is known."""
     name, _ = spec.alias or ("", "")
     return _ALIASES.get((spec.image_family or name).lower(), AmiFamily.AL2)
 
 
 def zones_of(status: Ec2NodeClassStatus) -> dict[str, str]:
-    """Return the zone IDs of the zones in which subnets were found."""
+    """Return the zone IDs of the zones with subnets, by zone."""
     return {each.zone: each.zone_id for each in status.subnets}
 
 
 class Frame(Struct, frozen=True):
-    """What is the same of an instance type wherever it is sold, and at any price."""
+    """The properties of an instance type that do not depend on its offerings."""
 
     requirements: Requirements
     capacity: Resources
@@ -120,7 +120,7 @@ class Frame(Struct, frozen=True):
 def frame(
     info: InstanceTypeInfo, region: str, settings: InstanceSettings, operator: Ec2Settings
 ) -> Frame:
-    """Return labels, capacity and overhead of a type for the nodes of an EC2NodeClass."""
+    """Return labels, capacity and overhead of a type under the settings of an EC2NodeClass."""
     amounts = capacity(info, settings, operator)
     parts = (
         _in(INSTANCE_TYPE, (info.name,)),
@@ -142,13 +142,13 @@ def instance_type(info: InstanceTypeInfo, frame: Frame, shop: Shop) -> InstanceT
 def sold_type(
     info: InstanceTypeInfo, frame: Frame, shop: Shop, offerings: PriceList
 ) -> InstanceType:
-    """Return an instance type with offerings that its shop has made."""
+    """Return an instance type with these offerings."""
     reservations = shop.reservations(info)
-    ways = [each for each in (ON_DEMAND, SPOT) if each in info.usage_classes]
+    unreserved = [each for each in (ON_DEMAND, SPOT) if each in info.usage_classes]
     parts = (
         _in(ZONE, sorted(shop.zones(info))),
         _in(ZONE_ID, sorted(shop.zone_ids(info))),
-        _in(CAPACITY_TYPE, [*ways, RESERVED] if reservations else ways),
+        _in(CAPACITY_TYPE, [*unreserved, RESERVED] if reservations else unreserved),
         _in(CAPACITY_RESERVATION_ID, sorted({each.id for each in reservations})),
         _in(CAPACITY_RESERVATION_TYPE, sorted({each.type for each in reservations})),
         _in(
@@ -190,7 +190,7 @@ def _of_placement(settings: InstanceSettings) -> tuple[Requirement, ...]:
 
 
 def _in(key: str, values: Iterable[str]) -> Requirement:
-    """Build `key In [values]`, or DoesNotExist if there are none; alike ones are one object."""
+    """Build `key In [values]`, DoesNotExist without values; equal requirements are one object."""
     return _interned(key, tuple(values))
 
 
@@ -200,12 +200,12 @@ def _interned(key: str, values: tuple[str, ...]) -> Requirement:
 
 
 def type_labels(info: InstanceTypeInfo) -> dict[str, str]:
-    """Return labels without their domain. What a type lacks is absent."""
+    """Return the labels of a type without their domain."""
     return dict(_labels(info))
 
 
 def architecture(info: InstanceTypeInfo) -> str:
-    """Return the architecture as Kubernetes names it; as EC2 does if Kubernetes has none such."""
+    """Return the architecture as Kubernetes names it; the name of EC2 if Kubernetes has none."""
     known = (_ARCHITECTURES[each] for each in info.architectures if each in _ARCHITECTURES)
     return next(known, " ".join(info.architectures))
 
@@ -266,26 +266,26 @@ def _flag(*, is_set: bool) -> str:
 
 
 def type_gauges(catalog: Catalog) -> Iterator[Count]:
-    """Give the gauges of all types that some NodePool may use."""
+    """Yield the gauges of all types that any NodePool may use."""
     by_name: dict[str, list[InstanceType]] = {}
     lists = {id(each): each for each in (catalog.types, *catalog.by_pool.values())}
     for types in lists.values():
         for each in types:
             by_name.setdefault(each.name, []).append(each)
-    for name, some in sorted(by_name.items()):
-        yield from _gauges_of_type(name, some)
+    for name, variants in sorted(by_name.items()):
+        yield from _gauges_of_type(name, variants)
 
 
-def _gauges_of_type(name: str, some: Sequence[InstanceType]) -> Iterator[Count]:
+def _gauges_of_type(name: str, variants: Sequence[InstanceType]) -> Iterator[Count]:
     places: dict[tuple[str, str], tuple[bool, int]] = {}
-    for type_ in some:
+    for type_ in variants:
         for offer in type_.offerings:
             key = offer.capacity_type, offer.zone
             known = places.get(key, (False, offer.price))
             places[key] = known[0] or offer.is_available, known[1]
     label = {"instance_type": name}
-    yield Count(CORES, label, some[0].capacity.get(CPU, 0) / _MILLI)
-    yield Count(BYTES, label, float(some[0].capacity.get(MEMORY, 0)))
+    yield Count(CORES, label, variants[0].capacity.get(CPU, 0) / _MILLI)
+    yield Count(BYTES, label, float(variants[0].capacity.get(MEMORY, 0)))
     for (capacity_type, zone), (is_available, price) in sorted(places.items()):
         labels = {**label, "capacity_type": capacity_type, "zone": zone}
         yield Count(AVAILABLE, labels, float(is_available))

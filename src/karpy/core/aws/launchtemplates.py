@@ -1,4 +1,4 @@
-"""Launch templates: which ones a launch needs, what they are called and what is in them."""
+"""Launch templates: which ones a launch needs, their names and their content."""
 
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from karpy.core.aws.bootstrap import Bootstrap
 from karpy.core.aws.images import image_for
-from karpy.core.aws.tags import CLUSTER_NAME, Owner, machine_tags, written
+from karpy.core.aws.tags import CLUSTER_NAME, Owner, ec2_tags, machine_tags
 from karpy.core.aws.userdata import ImageFamily, encoded_user_data
 from karpy.model.ec2 import (
     CAPACITY_RESERVATION_INTERRUPTIBLE,
@@ -26,7 +26,7 @@ EFA: Final = "vpc.amazonaws.com/efa"
 ENCLAVE: Final = "eks.amazonaws.com/nip-slots"
 CAPACITY_BLOCK: Final = "capacity-block"
 USER_DATA_MAX: Final = 16384
-"""Bytes; EC2 takes no more."""
+"""The limit of EC2, in bytes."""
 USER_DATA_LARGE: Final = USER_DATA_MAX * 9 // 10
 _GIB: Final = 2**30
 _WITHOUT_IPV6_METADATA: Final = ("us-iso-", "us-isob-", "us-isof-")
@@ -34,7 +34,7 @@ _MASK: Final = 2**64 - 1
 
 
 class Reserved(Struct, frozen=True, gc=False):
-    """A capacity reservation that machines are launched into; without an ID, none."""
+    """A capacity reservation that machines are launched into; an empty ID stands for none."""
 
     id: str = ""
     type: str = ""
@@ -42,11 +42,11 @@ class Reserved(Struct, frozen=True, gc=False):
 
 
 class TemplateKind(Struct, frozen=True):
-    """What the machines of one launch template have in common."""
+    """The properties that the machines of one launch template have in common."""
 
     image: str
     types: tuple[InstanceType, ...]
-    """They are not part of the template; overrides name them."""
+    """The instance types to launch; they are in the overrides, not in the template."""
     max_pods: int = 0
     efa_count: int = 0
     reservation: str = ""
@@ -55,12 +55,12 @@ class TemplateKind(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """Everything of a launch that its templates depend on."""
+    """The properties of a launch that all its templates have in common."""
 
     node_class: Ec2NodeClass
     family: ImageFamily
     bootstrap: Bootstrap
-    """Without the number of pods, which each template has its own of."""
+    """Without maxPods, which differs between the templates."""
     owner: Owner
     capacity_type: str
     tenancy: str = "default"
@@ -69,11 +69,11 @@ class Batch(Struct, frozen=True):
     placement_group: str = ""
     partition: str = ""
     reserves: bool = True
-    """Whether capacity reservations are used on purpose: the gate ReservedCapacity."""
+    """Whether templates name a preference for reservations: the feature gate ReservedCapacity."""
 
 
 class LaunchTemplate(Struct, frozen=True):
-    """A launch template as it is created."""
+    """A launch template: its name, and the data to create it with."""
 
     name: str
     kind: TemplateKind
@@ -88,9 +88,9 @@ def split_by_template(
     wants_efa: bool,
 ) -> list[TemplateKind]:
     """
-    Sort instance types by what a launch template says of them.
+    Group instance types by the properties that a launch template fixes.
 
-    That is image, pods and interfaces; of reserved machines, the capacity reservation as well.
+    They are image, maxPods and interfaces, and for reserved capacity the capacity reservation.
     """
     kinds: dict[tuple[str, int, int, Reserved], list[InstanceType]] = {}
     for each in types:
@@ -102,13 +102,13 @@ def split_by_template(
             key = image.id, each.capacity.get(PODS, 0), efa, reserved
             kinds.setdefault(key, []).append(each)
     return [
-        TemplateKind(image, tuple(some), pods, efa, *structs.astuple(reserved))
-        for (image, pods, efa, reserved), some in kinds.items()
+        TemplateKind(image, tuple(alike), pods, efa, *structs.astuple(reserved))
+        for (image, pods, efa, reserved), alike in kinds.items()
     ]
 
 
 def reservation_of(offer: Offering) -> Reserved:
-    """Return which capacity reservation an offering is of."""
+    """Return the capacity reservation of an offering."""
     type_ = _value(offer, CAPACITY_RESERVATION_TYPE) or "default"
     is_interruptible = _value(offer, CAPACITY_RESERVATION_INTERRUPTIBLE) == "true"
     return Reserved(offer.reservation_id, type_, is_interruptible)
@@ -135,18 +135,18 @@ def launch_template(batch: Batch, kind: TemplateKind) -> LaunchTemplate:
 
 
 def user_data_bytes(template: LaunchTemplate) -> int:
-    """Return how long the user data of a template is, as EC2 counts it."""
+    """Return the size of a template's user data in bytes, before base64."""
     return len(b64decode(template.data["UserData"]))
 
 
 def template_tags(batch: Batch) -> list[dict[str, str]]:
-    """Return the tags of a template itself."""
+    """Return the tags of a launch template."""
     tags = machine_tags(batch.node_class.spec.tags, batch.owner)
-    return written({**tags, CLUSTER_NAME: batch.owner.cluster})
+    return ec2_tags({**tags, CLUSTER_NAME: batch.owner.cluster})
 
 
 def disks_of(spec: Ec2NodeClassSpec, family: ImageFamily) -> Sequence[DiskMapping]:
-    """Return the disks of machines: those of the node class, or of its family."""
+    """Return the disks of the node class, or the default disks of its image family."""
     return spec.disks or family.disks
 
 
@@ -179,18 +179,18 @@ def _metadata(batch: Batch) -> dict[str, Any]:
     options = batch.node_class.spec.metadata_options
     if options is None:
         ipv6 = "enabled" if batch.bootstrap.is_ipv6 else "disabled"
-        written_as = {"HttpEndpoint": "disabled", "HttpPutResponseHopLimit": 2}
-        written_as |= {"HttpTokens": "required", "HttpProtocolIpv6": ipv6}
+        written = {"HttpEndpoint": "disabled", "HttpPutResponseHopLimit": 2}
+        written |= {"HttpTokens": "required", "HttpProtocolIpv6": ipv6}
     else:
-        written_as = {
+        written = {
             "HttpEndpoint": options.endpoint,
             "HttpProtocolIpv6": options.ipv6,
             "HttpPutResponseHopLimit": options.hop_limit,
             "HttpTokens": options.tokens,
         }
     if batch.region.startswith(_WITHOUT_IPV6_METADATA):
-        del written_as["HttpProtocolIpv6"]
-    return {**written_as, "InstanceMetadataTags": "disabled"}
+        del written["HttpProtocolIpv6"]
+    return {**written, "InstanceMetadataTags": "disabled"}
 
 
 def _interfaces(batch: Batch, kind: TemplateKind) -> list[dict[str, Any]]:
@@ -243,7 +243,7 @@ def _placement(batch: Batch) -> dict[str, Any]:
 
 
 def _tags(batch: Batch) -> list[dict[str, Any]]:
-    tags = written(machine_tags(batch.node_class.spec.tags, batch.owner))
+    tags = ec2_tags(machine_tags(batch.node_class.spec.tags, batch.owner))
     made = ["network-interface"]
     if batch.capacity_type == SPOT:
         made.append("spot-instances-request")
@@ -251,7 +251,7 @@ def _tags(batch: Batch) -> list[dict[str, Any]]:
 
 
 def _reservation(batch: Batch, kind: TemplateKind) -> dict[str, Any]:
-    """Say which capacity reservation machines use; none unless one is meant."""
+    """Return the fields that bind machines to a capacity reservation, or exclude all of them."""
     if not batch.reserves:
         return {}
     if batch.capacity_type != RESERVED:

@@ -1,6 +1,6 @@
-"""What an EC2NodeClass says of itself, going by what was found in AWS for it."""
+"""The status of an EC2NodeClass, computed from what was found in AWS."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -33,7 +33,7 @@ VALIDATED: Final = "ValidationSucceeded"
 _NEEDED: Final = (IMAGES_READY, PROFILE_READY, GROUPS_READY, SUBNETS_READY)
 _SHOWN: Final = 5
 _EXPIRING_BEFORE: Final = timedelta(minutes=40)
-"""A capacity block is drained so long before it ends."""
+"""Machines of a capacity block are drained this long before the block ends."""
 _CHECKS: Final = {
     "CreateLaunchTemplate": "CreateLaunchTemplateAuthCheckFailed",
     "CreateFleet": "CreateFleetAuthCheckFailed",
@@ -44,7 +44,7 @@ _CHECKS: Final = {
 def with_subnets(
     node_class: Ec2NodeClass, subnets: Iterable[Subnet], now: datetime
 ) -> Ec2NodeClass:
-    """Write the subnets that were found, those with most free addresses first."""
+    """Return a node class with these subnets in its status, most free addresses first."""
     ranked = sorted(subnets, key=lambda each: (-each.free_addresses, each.id))
     found = tuple(FoundSubnet(each.id, each.zone, each.zone_id) for each in ranked)
     status = replace(node_class.status, subnets=found)
@@ -59,7 +59,7 @@ def with_subnets(
 def with_security_groups(
     node_class: Ec2NodeClass, groups: Iterable[SecurityGroup], now: datetime
 ) -> Ec2NodeClass:
-    """Write the security groups that were found."""
+    """Return a node class with these security groups in its status."""
     found = tuple(
         FoundSecurityGroup(each.id, each.name) for each in sorted(groups, key=lambda each: each.id)
     )
@@ -78,9 +78,10 @@ def with_images(
     unusable: Sequence[str] = (),
 ) -> Ec2NodeClass:
     """
-    Write the images that were found; `unsupported` says why an alias cannot be used.
+    Return a node class with these images in its status.
 
-    `unusable` are the IDs of images that are selected and boot no machine.
+    `unsupported` says why an alias cannot be used; empty if it can. `unusable` are the IDs of
+    selected images that boot no machine.
     """
     if unsupported:
         return _false(node_class, IMAGES_READY, "UnsupportedAlias", unsupported, now)
@@ -99,9 +100,9 @@ def with_images(
 def with_reservations(
     node_class: Ec2NodeClass, reservations: Iterable[CapacityReservation], now: datetime
 ) -> Ec2NodeClass:
-    """Write the capacity reservations that were found and have not ended."""
-    alive = sorted(
-        (each for each in reservations if _is_alive(each, now)), key=lambda each: each.id
+    """Return a node class with the reservations that have not ended in its status."""
+    active = sorted(
+        (each for each in reservations if _is_active(each, now)), key=lambda each: each.id
     )
     found = tuple(
         FoundReservation(
@@ -115,7 +116,7 @@ def with_reservations(
             "expiring" if is_expiring(each, now) else "active",
             each.ends,
         )
-        for each in alive
+        for each in active
     )
     written = replace(node_class, status=replace(node_class.status, reservations=found))
     return _true(written, RESERVATIONS_READY, now)
@@ -124,7 +125,7 @@ def with_reservations(
 def with_placement_group(
     node_class: Ec2NodeClass, group: PlacementGroup | None, problem: str, now: datetime
 ) -> Ec2NodeClass:
-    """Say whether the placement group that is selected was found."""
+    """Return a node class with the condition of its placement group."""
     if problem:
         return _false(node_class, PLACEMENT_READY, "PlacementGroupResolutionFailed", problem, now)
     if node_class.spec.placement_group is not None and group is None:
@@ -134,7 +135,7 @@ def with_placement_group(
 
 
 def with_profile(node_class: Ec2NodeClass, profile: str, now: datetime) -> Ec2NodeClass:
-    """Write the instance profile of machines."""
+    """Return a node class with this instance profile in its status."""
     written = replace(node_class, status=replace(node_class.status, instance_profile=profile))
     return _true(written, PROFILE_READY, now)
 
@@ -142,40 +143,40 @@ def with_profile(node_class: Ec2NodeClass, profile: str, now: datetime) -> Ec2No
 def with_problem(
     node_class: Ec2NodeClass, type_: str, reason: str, message: str, now: datetime
 ) -> Ec2NodeClass:
-    """Say why something is not known; what was found for this generation before still counts."""
+    """Set a condition to Unknown, unless it is True for the present generation."""
     # Differs: an instance profile that cannot be made, and a selector that AWS does not let Karpy
     # ask about: Karpenter only logs why; Karpy writes it into the condition, which stays Unknown,
     # because users see the object and not the log.
     known = node_class.status.conditions.get(type_)
     if known is not None and known.is_true and known.generation == node_class.meta.generation:
         return node_class
-    return _said(node_class, type_, UNKNOWN, reason, message, now)
+    return _with_condition(node_class, type_, UNKNOWN, reason, message, now)
 
 
 def is_ready_to_validate(node_class: Ec2NodeClass) -> bool:
-    """Say whether everything that a validation needs was found."""
+    """Say whether all conditions that a validation needs are True."""
     return all(node_class.status.conditions.is_true(each) for each in _NEEDED)
 
 
 def with_validation_waiting(node_class: Ec2NodeClass, now: datetime) -> Ec2NodeClass:
-    """Say that a validation waits for what was not found yet, or fails since it is not there."""
-    said = [node_class.status.conditions.status(each) for each in _NEEDED]
-    status = FALSE if FALSE in said else UNKNOWN
+    """Set ValidationSucceeded to False if a needed condition is False, else to Unknown."""
+    needed = [node_class.status.conditions.status(each) for each in _NEEDED]
+    status = FALSE if FALSE in needed else UNKNOWN
     message = "Awaiting AMI, Instance Profile, Security Group, and Subnet resolution"
-    return _said(node_class, VALIDATED, status, "DependenciesNotReady", message, now)
+    return _with_condition(node_class, VALIDATED, status, "DependenciesNotReady", message, now)
 
 
 def with_validation(
     node_class: Ec2NodeClass, reason: str, message: str, now: datetime
 ) -> Ec2NodeClass:
-    """Write what a validation came to; without a reason it succeeded."""
+    """Set ValidationSucceeded; it is True without a reason for failure."""
     if not reason:
         return _true(node_class, VALIDATED, now)
     return _false(node_class, VALIDATED, reason, message, now)
 
 
 def validation_failure(call: str, code: str, message: str) -> tuple[str, str] | None:
-    """Return reason and message of a dry run that was refused; None if it is to be tried again."""
+    """Return reason and message for a refused dry run; None if it should be tried again."""
     if "User data is limited to" in message:
         return "UserDataSizeLimitExceeded", message
     if is_throttled(code) or "Invalid IAM Instance Profile name" in message:
@@ -191,9 +192,9 @@ def with_hash(
     node_class: Ec2NodeClass, digest: str, claims: Iterable[ClaimRecord]
 ) -> tuple[Ec2NodeClass, tuple[ClaimRecord, ...]]:
     """
-    Annotate a node class with its hash; its claims, too, if the hash version is new.
+    Annotate a node class with its hash, and its claims as well if the hash version is new.
 
-    The claims are to be written first. One that has drifted already keeps its old hash.
+    Write the claims first. A claim that has drifted keeps its old hash.
     """
     written = {NODE_CLASS_HASH: digest, NODE_CLASS_HASH_VERSION: HASH_VERSION}
     is_old = node_class.meta.annotations.get(NODE_CLASS_HASH_VERSION) != HASH_VERSION
@@ -214,12 +215,7 @@ def is_expiring(reservation: CapacityReservation, now: datetime) -> bool:
     return is_block and ends is not None and now >= ends - _EXPIRING_BEFORE
 
 
-def counts_left(reservations: Iterable[CapacityReservation]) -> Mapping[str, CapacityReservation]:
-    """Return reservations by ID."""
-    return {each.id: each for each in reservations}
-
-
-def _is_alive(reservation: CapacityReservation, now: datetime) -> bool:
+def _is_active(reservation: CapacityReservation, now: datetime) -> bool:
     has_ended = reservation.ends is not None and reservation.ends <= now
     return reservation.state == "active" and not has_ended
 
@@ -232,22 +228,22 @@ def _restamped(claim: ClaimRecord, digest: str) -> ClaimRecord:
 
 
 def _true(node_class: Ec2NodeClass, type_: str, now: datetime) -> Ec2NodeClass:
-    return _said(node_class, type_, TRUE, type_, "", now)
+    return _with_condition(node_class, type_, TRUE, type_, "", now)
 
 
 def _false(
     node_class: Ec2NodeClass, type_: str, reason: str, message: str, now: datetime
 ) -> Ec2NodeClass:
-    return _said(node_class, type_, FALSE, reason, message, now)
+    return _with_condition(node_class, type_, FALSE, reason, message, now)
 
 
-def _said(
+def _with_condition(
     node_class: Ec2NodeClass, type_: str, status: str, reason: str, message: str, now: datetime
 ) -> Ec2NodeClass:
     meta, conditions = node_class.meta, node_class.status.conditions
     if type_ == RESERVATIONS_READY and type_ not in conditions.dependents:
         return node_class
-    begun = conditions.begun(meta.created or now, now, meta.generation)
+    complete = conditions.with_unknown(meta.created or now, now, meta.generation)
     condition = Condition(type_, status, now, reason, message, meta.generation)
-    said = begun.with_condition(condition, now, is_deleting=meta.is_deleting)
-    return replace(node_class, status=replace(node_class.status, conditions=said))
+    updated = complete.with_condition(condition, now, is_deleting=meta.is_deleting)
+    return replace(node_class, status=replace(node_class.status, conditions=updated))

@@ -1,4 +1,4 @@
-"""Where and how an instance type is sold, at which prices, and whether it can be launched."""
+"""Offerings of instance types: place, price, and whether they can be launched."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,10 +36,10 @@ _NOT_RESERVED: Final = (
     Requirement(CAPACITY_RESERVATION_INTERRUPTIBLE),
 )
 _ARM_FIRST: Final = "a1"
-"""The first Arm family; its processors lack what Amazon Linux 2023 needs."""
+"""The first Arm family; Amazon Linux 2023 does not run on its processors."""
 _SHIFT_APPLIED: Final = "APPLIED"
 _REGION: Final = re.compile(r"[a-z]{2,3}(?:-[a-z]+)+-[0-9]+", re.ASCII)
-# Pricing has endpoints in four regions; which of them is asked follows from the name of the region.
+# The Pricing API has endpoints in four regions; the prefix of a region selects its endpoint.
 _PRICING_REGIONS: Final = (
     ("ap-", "ap-south-1"),
     ("cn-", "cn-northwest-1"),
@@ -49,7 +49,7 @@ _PRICING_ELSEWHERE: Final = "us-east-1"
 
 
 class _Place(NamedTuple):
-    """What tells one offering of a type from another but its price."""
+    """An offering of a type without its price."""
 
     capacity_type: str
     zone: str
@@ -58,19 +58,19 @@ class _Place(NamedTuple):
 
 
 class Places:
-    """Makes the places of offerings; types that are sold alike share one tuple of them."""
+    """A cache of offerings without prices; types with equal places share one tuple."""
 
     def __init__(self) -> None:
-        """Start with nothing known."""
+        """Start with an empty cache."""
         self._offerings: dict[tuple[_Place, str], Offering] = {}
         self._tuples: dict[tuple[tuple[_Place, str], ...], tuple[Offering, ...]] = {}
 
     def __len__(self) -> int:
-        """Count the ways in which types are sold."""
+        """Return the number of distinct tuples."""
         return len(self._tuples)
 
     def shared(self, places: tuple[tuple[_Place, str], ...]) -> tuple[Offering, ...]:
-        """Return offerings without a price, the same tuple for the same places and zone IDs."""
+        """Return offerings without prices; equal places and zone IDs give the same tuple."""
         known = self._tuples.get(places)
         if known is None:
             known = self._tuples[places] = tuple(map(self._offering, places))
@@ -92,29 +92,29 @@ class Places:
 
 
 class Shop:
-    """What a region sells to the machines of one EC2NodeClass."""
+    """The offerings of a region under the settings of one EC2NodeClass."""
 
     def __init__(self, market: Market, settings: InstanceSettings, places: Places) -> None:
-        """Take prices and stock, what the EC2NodeClass asks, and places to share."""
+        """Take prices and availability, the settings, and the cache of places."""
         self._market = market
         self._settings = settings
         self._places = places
         self._zones = market.zone_ids if settings.zones is None else settings.zones
-        self._shut = market.shifted_zones | settings.full_zones
+        self._closed_zones = market.shifted_zones | settings.full_zones
         placement = settings.placement
         self._group = "" if placement is None else placement.id
         count = 0 if placement is None else placement.partitions
         self._partitions = tuple(str(each + 1) for each in range(count)) or _NO_PARTITION
 
     def zones(self, info: InstanceTypeInfo) -> frozenset[str]:
-        """Return the zones in which a type is sold and machines of the EC2NodeClass can be."""
+        """Return the zones in which a type is sold and the EC2NodeClass has subnets."""
         sold = self._market.zones.get(info.name, frozenset())
         if self._settings.zones is None:
             return sold
         return sold.intersection(self._settings.zones)
 
     def zone_ids(self, info: InstanceTypeInfo) -> list[str]:
-        """Return the IDs of those zones, as far as they are known."""
+        """Return the IDs of these zones, as far as they are known."""
         return [self._zones[each] for each in sorted(self.zones(info)) if each in self._zones]
 
     def reservations(self, info: InstanceTypeInfo) -> list[CapacityReservation]:
@@ -122,7 +122,7 @@ class Shop:
         return [each for each in self._settings.reservations if each.instance_type == info.name]
 
     def offerings(self, info: InstanceTypeInfo) -> PriceList:
-        """Return all offerings of a type, also those that are sold out now."""
+        """Return all offerings of a type, including those that are sold out."""
         places, prices = [], []
         for place, price in self._priced(info):
             places.append((place, self._zones.get(place.zone, "")))
@@ -137,7 +137,7 @@ class Shop:
         market, name = self._market, info.name
         usual = market.on_demand.get(name, 0)
         is_sold = is_launchable(info, self._settings)
-        possible = self.zones(info) - self._shut
+        open_zones = self.zones(info) - self._closed_zones
         for zone in sorted(market.zones.get(name, ())):
             for capacity_type in (ON_DEMAND, SPOT):
                 if capacity_type not in info.usage_classes:
@@ -147,18 +147,18 @@ class Shop:
                     price = market.spot.get(name, {}).get(zone, 0)
                 # Differs: a type that AWS lists no price of, and that a NodeOverlay gives one:
                 # Karpenter launches it; Karpy does not, because an overlay corrects prices.
-                can_be_had = (
+                is_on_sale = (
                     is_sold
                     and price > 0
-                    and zone in possible
+                    and zone in open_zones
                     and capacity_type not in market.closed_capacity_types
                     and (capacity_type, name, zone) not in market.unavailable
                 )
                 for partition in self._partitions:
-                    is_there = can_be_had and not self._is_full(
+                    is_available = is_on_sale and not self._is_full(
                         capacity_type, name, zone, partition
                     )
-                    yield _Place(capacity_type, zone, partition, is_there), price
+                    yield _Place(capacity_type, zone, partition, is_available), price
 
     def _is_full(self, capacity_type: str, name: str, zone: str, partition: str) -> bool:
         full = self._market.unavailable_in_group
@@ -184,23 +184,23 @@ class Shop:
         zone_id = self._zones.get(reservation.zone, "")
         if zone_id:
             parts.append(one_of(ZONE_ID, zone_id))
-        can_be_had = (
+        is_available = (
             is_launchable(info, self._settings)
             and reservation.state != EXPIRING
             and reservation.left > 0
-            and reservation.zone in self.zones(info) - self._shut
+            and reservation.zone in self.zones(info) - self._closed_zones
         )
         offering = Offering(collect(parts), -(-usual // _RESERVED_DISCOUNT))
         return replace(
             offering,
-            is_available=can_be_had,
+            is_available=is_available,
             reservation_capacity=reservation.left,
             reservation_id=reservation.id,
         )
 
 
 def is_launchable(info: InstanceTypeInfo, settings: InstanceSettings) -> bool:
-    """Say whether an instance type has all that an EC2NodeClass asks of it."""
+    """Say whether an instance type satisfies the settings of an EC2NodeClass."""
     if settings.family is AmiFamily.AL2023 and info.family == _ARM_FIRST:
         return False
     if settings.needs_nested_virtualization and not info.has_nested_virtualization:
@@ -223,7 +223,7 @@ def _has_interfaces(info: InstanceTypeInfo, wanted: tuple[NetworkInterface, ...]
 
 
 def read_shifts(answer: Mapping[str, Any], now: datetime) -> frozenset[str]:
-    """Return the IDs of the zones that a managed resource is shifted away from now."""
+    """Return the IDs of the zones with an active zonal shift, from GetManagedResource."""
     found = set()
     for each in (*(answer.get("zonalShifts") or ()), *(answer.get("autoshifts") or ())):
         ends = each.get("expiryTime")
@@ -234,9 +234,9 @@ def read_shifts(answer: Mapping[str, Any], now: datetime) -> frozenset[str]:
     return frozenset(found)
 
 
-def is_concerned(asked: Requirements, zones: Iterable[tuple[str, str]]) -> bool:
-    """Say whether a NodePool may use one of some zones, given by name and ID."""
-    by_name, by_id = asked.get(ZONE), asked.get(ZONE_ID)
+def may_use_any_zone(requirements: Requirements, zones: Iterable[tuple[str, str]]) -> bool:
+    """Say whether the requirements of a NodePool allow any of these zones, by name and ID."""
+    by_name, by_id = requirements.get(ZONE), requirements.get(ZONE_ID)
     return any(
         (by_name is None or name in by_name) and (by_id is None or id_ in by_id)
         for name, id_ in zones
@@ -244,12 +244,12 @@ def is_concerned(asked: Requirements, zones: Iterable[tuple[str, str]]) -> bool:
 
 
 def zone_region(zone: str) -> str:
-    """Return the region of a zone, a Local Zone included; empty if it is no zone."""
+    """Return the region of a zone or Local Zone; empty if the text is not a zone."""
     found = _REGION.match(zone)
     return found[0] if found else ""
 
 
 def pricing_region(region: str) -> str:
-    """Return the region whose Pricing endpoint knows the prices of a region."""
+    """Return the region of the Pricing endpoint that has the prices of a region."""
     found = (where for prefix, where in _PRICING_REGIONS if region.startswith(prefix))
     return next(found, _PRICING_ELSEWHERE)

@@ -1,4 +1,4 @@
-"""What AWS refuses, what that means, and which permission is missing."""
+"""Errors of AWS: their meaning, the reasons that conditions show, and hints what to do."""
 
 import json
 import re
@@ -40,7 +40,7 @@ _THROTTLED: Final = frozenset(
     {"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"}
 )
 _FORBIDDEN: Final = ("UnauthorizedOperation", "AccessDenied", "AuthFailure")
-# The first that matches counts; texts are looked for in code and message together.
+# The first text that occurs in code and message gives the reason.
 _LAUNCH_REASONS: Final = (
     ("ServiceLinkedRoleCreationNotPermitted", "SpotSLRCreationFailed"),
     ("Not authorized for images", "AMIAuthorizationFailure"),
@@ -66,7 +66,7 @@ _SPREAD_FULL: Final = "spread placement group"
 LAUNCH_FAILED: Final = "LaunchFailed"
 _ACTION: Final = re.compile(r"not authorized to perform: ([A-Za-z0-9-]+:[A-Za-z0-9*]+)")
 _RESOURCE: Final = re.compile(r"on resource: (arn:[^\s,]+)")
-# What AWS says of a permission that is there and does not count: where it is taken away again.
+# Words in AWS' message, and the policy that denies a permission which the role has.
 _ELSEWHERE: Final = (
     ("service control policy", "a service control policy of the organization"),
     ("resource control policy", "a resource control policy of the organization"),
@@ -93,7 +93,7 @@ _MISSING: Final = {
     "sqs:GetQueueUrl": "create the queue (`karpy aws setup` prints how), "
     "or correct `--interruption-queue`",
 }
-"""What to do where the object of a call does not exist, whatever its service calls that."""
+"""Hints for calls whose object does not exist; the code differs between services."""
 _MISSING_CODES: Final = NOT_FOUND | {"ResourceNotFoundException"}
 _STALE: Final = frozenset(
     {
@@ -108,12 +108,12 @@ _STALE: Final = frozenset(
 
 
 def is_not_found(code: str) -> bool:
-    """Say whether what was asked for does not exist."""
+    """Say whether the object of a call does not exist."""
     return code in NOT_FOUND
 
 
 def is_sold_out(code: str) -> bool:
-    """Say whether a launch failed since EC2 has no machine of that kind there now."""
+    """Say whether a launch failed because EC2 has no capacity for it, or a quota is used up."""
     return code in SOLD_OUT
 
 
@@ -123,12 +123,12 @@ def is_forbidden(code: str) -> bool:
 
 
 def is_throttled(code: str) -> bool:
-    """Say whether AWS asks for patience."""
+    """Say whether AWS has throttled the call."""
     return code in _THROTTLED
 
 
 def is_role_missing(code: str, message: str) -> bool:
-    """Say whether an instance profile cannot be made since its role does not exist."""
+    """Say whether an instance profile cannot be made because its role does not exist."""
     return code == "NoSuchEntity" and "role" in message.lower()
 
 
@@ -140,7 +140,7 @@ def profile_problem(code: str, message: str) -> str:
 
 
 def is_spread_full(message: str) -> bool:
-    """Say whether a spread placement group has all the machines that one zone may have of it."""
+    """Say whether a spread placement group has its maximum of machines in a zone."""
     return _SPREAD_FULL in message.lower()
 
 
@@ -168,7 +168,7 @@ def refusal_hint(call: str, code: str, message: str) -> str:
 
 
 def missing_action(call: str, message: str) -> str:
-    """Return the permission that a refused call lacks, which may be that of another call."""
+    """Return the permission that a refused call lacks, which may belong to another call."""
     found = _ACTION.search(message)
     return found[1] if found else call
 

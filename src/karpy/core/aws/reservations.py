@@ -1,4 +1,4 @@
-"""What becomes of NodeClaims when their capacity reservation ends, or a placement is known."""
+"""Labels of nodes and NodeClaims whose capacity reservation ends or whose partition is known."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -16,21 +16,21 @@ from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED
 from karpy.model.records import ClaimRecord, Identity
 
-_OF_RESERVATIONS: Final = frozenset(
+_RESERVATION_LABELS: Final = frozenset(
     {CAPACITY_RESERVATION_ID, CAPACITY_RESERVATION_TYPE, CAPACITY_RESERVATION_INTERRUPTIBLE}
 )
 
 
 def is_reserved(meta: Identity) -> bool:
-    """Say whether an object is labelled as one of a capacity reservation."""
+    """Say whether an object has the capacity type reserved."""
     return meta.labels.get(CAPACITY_TYPE) == RESERVED
 
 
 def demoted(meta: Identity) -> Identity:
-    """Label what was reserved as on-demand: its capacity reservation has ended."""
+    """Relabel a reserved object as on-demand, because its capacity reservation has ended."""
     if not is_reserved(meta):
         return meta
-    labels = {key: value for key, value in meta.labels.items() if key not in _OF_RESERVATIONS}
+    labels = {key: value for key, value in meta.labels.items() if key not in _RESERVATION_LABELS}
     return replace(meta, labels={**labels, CAPACITY_TYPE: ON_DEMAND})
 
 
@@ -45,13 +45,13 @@ def expiring_reservations(classes: Iterable[Ec2NodeClass]) -> frozenset[str]:
 
 
 def is_expiring_with(claim: ClaimRecord, expiring: Collection[str]) -> bool:
-    """Say whether the machine of a claim goes with a capacity block that ends soon."""
+    """Say whether the machine of a claim is in a capacity block that ends soon."""
     id_ = claim.meta.labels.get(CAPACITY_RESERVATION_ID)
     return is_reserved(claim.meta) and id_ in expiring and not claim.meta.is_deleting
 
 
 def lacks_partition(claim: ClaimRecord) -> bool:
-    """Say whether EC2 has chosen a partition for a machine that is not written down yet."""
+    """Say whether EC2 has chosen a partition that the label of the claim does not have yet."""
     return not claim.meta.is_deleting and claim.meta.labels.get(PLACEMENT_GROUP_PARTITION) == ""
 
 

@@ -1,4 +1,4 @@
-"""Tags of everything that is made in AWS, and instance profiles, which are found by tags."""
+"""Tags of the resources that Karpy creates in AWS, and names of instance profiles."""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _PROFILE_NAME: Final = re.compile(r"[\w+=,.@-]{1,128}", re.ASCII)
 
 
 class Owner(Struct, frozen=True, gc=False):
-    """What a machine belongs to."""
+    """The cluster, EC2NodeClass and NodePool of a machine."""
 
     cluster: str
     node_class: str
@@ -34,7 +34,7 @@ class Owner(Struct, frozen=True, gc=False):
 
 
 def cluster_tag(cluster: str) -> str:
-    """Return the key of the tag that says to which cluster something belongs."""
+    """Return the key of the tag that marks resources of a cluster."""
     return f"kubernetes.io/cluster/{cluster}"
 
 
@@ -54,18 +54,18 @@ def machine_tags(tags: Mapping[str, str], owner: Owner) -> dict[str, str]:
     }
 
 
-def written(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return tags as EC2 takes them."""
+def ec2_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return tags in the format of EC2's API, ordered by key."""
     return [{"Key": key, "Value": tags[key]} for key in sorted(tags)]
 
 
 def profile_path(region: str, cluster: str, uid: str = "") -> str:
-    """Return where the profiles of a cluster are, or of one node class."""
+    """Return the IAM path of the profiles of a cluster, or of one node class."""
     return f"/karpenter/{region}/{cluster}/" + (f"{uid}/" if uid else "")
 
 
 def profile_name(cluster: str, region: str, node_class: str, role: str) -> str:
-    """Return the name of the profile for a role: another role has another profile."""
+    """Return the name of the instance profile for a role; each role has its own profile."""
     # Differs: the name of an instance profile: Karpenter draws it at random; Karpy derives it from
     # the role, so that the profile is found again after a restart.
     digest = sha256(f"{region}/{node_class}/{role}".encode()).digest()
@@ -74,12 +74,12 @@ def profile_name(cluster: str, region: str, node_class: str, role: str) -> str:
 
 
 def legacy_name(cluster: str, region: str, node_class: str) -> str:
-    """Return the name that profiles of a node class had before each role had its own."""
+    """Return the name that profiles had in Karpenter before each role had its own profile."""
     return f"{cluster}_{hash_text(region + node_class)}"
 
 
 def is_profile_name(name: str) -> bool:
-    """Say whether IAM takes a name for a profile."""
+    """Say whether a name is valid for an instance profile."""
     return _PROFILE_NAME.fullmatch(name) is not None
 
 

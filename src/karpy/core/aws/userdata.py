@@ -1,4 +1,4 @@
-"""User data: what machines of each image family are started with, so that they join the cluster."""
+"""User data by image family: the script or configuration with which a machine joins the cluster."""
 
 import re
 import tomllib
@@ -36,7 +36,7 @@ _INIT: Final = ["apiclient", "ephemeral-storage", "init"]
 _BIND: Final = ["apiclient", "ephemeral-storage", "bind"]
 _DIRS: Final = ["--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]
 _BINDS_BY_ITSELF: Final = (1, 46)
-"""From this version on storage is bound where it has to be without naming directories."""
+"""From this version on, Bottlerocket binds instance storage without a list of directories."""
 _BOTTLEROCKET_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
 _WINDOWS_SCRIPT: Final = r"$env:ProgramFiles\Amazon\EKS\Start-EKSBootstrap.ps1"
 AL2: Final = "AL2"
@@ -46,7 +46,7 @@ CUSTOM: Final = "Custom"
 
 
 def _al2_user_data(bootstrap: Bootstrap) -> str:
-    """Return the user's parts, then the script that has the machine join."""
+    """Return the user's parts, then the bootstrap script."""
     parts = []
     if bootstrap.user_data:
         written = bootstrap.user_data
@@ -73,7 +73,7 @@ def _bootstrap_command(bootstrap: Bootstrap) -> str:
 
 
 def _al2023_user_data(bootstrap: Bootstrap) -> str:
-    """Return the user's parts, then a NodeConfig: of several the last one wins."""
+    """Return the user's parts, then a NodeConfig, which overrides those of the user."""
     return write_parts(
         [*_own_parts(bootstrap.user_data), Part(NODE_CONFIG, _node_config(bootstrap))]
     )
@@ -88,7 +88,7 @@ def _own_parts(text: str) -> list[Part]:
 
 
 def _is_mapping(text: str) -> bool:
-    """Say whether user data is YAML of a mapping: a NodeConfig of the user's."""
+    """Say whether user data is a YAML mapping, hence a NodeConfig of the user."""
     if len(text) > _YAML_LENGTH_MAX:
         return False
     try:
@@ -99,7 +99,7 @@ def _is_mapping(text: str) -> bool:
 
 def _node_config(bootstrap: Bootstrap) -> str:
     is_raid = bootstrap.instance_store_policy == RAID0
-    # Of the flags only the labels are left: all else is in the configuration.
+    # Labels are the only flags: the other settings are in the kubelet's configuration.
     flags = [each for each in kubelet_flags(bootstrap) if each.startswith("--node-labels=")]
     node_config = {
         "apiVersion": "node.eks.aws/v1alpha1",
@@ -162,7 +162,7 @@ def _kubelet_configuration(kubelet: Kubelet) -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes YAML without anchors: what is the same object is written twice."""
+    """Writes YAML without anchors: an object that occurs twice is written twice."""
 
     def ignore_aliases(self, data: object) -> bool:
         del data
@@ -170,11 +170,11 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _bottlerocket_user_data(bootstrap: Bootstrap) -> str:
-    """Return the user's settings with those of the cluster over them; raise UserDataInvalid."""
+    """Return the user's settings, overridden by those of the cluster; raise UserDataInvalid."""
     settings = _read_toml(bootstrap.user_data)
     own = _table(settings, "settings")
-    # Differs: settings of Kubernetes in own user data of Bottlerocket that are not known:
-    # Karpenter drops them; Karpy keeps them, because Bottlerocket knows more settings by now.
+    # Differs: settings under `settings.kubernetes` in user data of Bottlerocket that Karpenter does
+    # not know: Karpenter drops them; Karpy keeps them, because Bottlerocket has more settings now.
     kubernetes = _table(own, "kubernetes")
     kubernetes |= _cluster_settings(bootstrap)
     labels = kubernetes.get("node-labels")
@@ -253,7 +253,7 @@ def _binds_by_itself(version: str) -> bool:
 
 
 def _windows_user_data(bootstrap: Bootstrap) -> str:
-    """Return the user's lines, then the call that has the machine join."""
+    """Return the user's lines, then the call of the bootstrap script."""
     own = f"{bootstrap.user_data}\n" if bootstrap.user_data else ""
     call = (
         f"& $EKSBootstrapScriptFile -EKSClusterName '{bootstrap.cluster}'"
@@ -269,12 +269,12 @@ def _windows_user_data(bootstrap: Bootstrap) -> str:
 
 
 class ImageFamily(Struct, frozen=True):
-    """How machines with images of a family join a cluster, and their usual disks."""
+    """An image family: how its machines join a cluster, and their default disks."""
 
     name: str
     user_data: Callable[[Bootstrap], str]
     disks: tuple[DiskMapping, ...] = ()
-    """Those of a node class that names none."""
+    """The disks if the node class has none."""
 
 
 def _disk(device: str, size: str) -> DiskMapping:
@@ -312,17 +312,17 @@ _OF_ALIAS: Final = {
 
 
 def family_name(spec: Ec2NodeClassSpec) -> str:
-    """Return the family of a node class: as it says, or as the alias of its images does."""
+    """Return the amiFamily of a node class, or the family of its alias; empty if unknown."""
     if spec.image_family:
         return spec.image_family
     return "" if spec.alias is None else _OF_ALIAS.get(spec.alias[0].lower(), "")
 
 
 def family_of(spec: Ec2NodeClassSpec) -> ImageFamily:
-    """Return what is known of the family of a node class; that of AL2 where nothing is."""
+    """Return the image family of a node class; AL2 if it is unknown."""
     return FAMILIES.get(family_name(spec), FAMILIES[AL2])
 
 
 def encoded_user_data(family: ImageFamily, bootstrap: Bootstrap) -> str:
-    """Return user data as EC2 takes it; raise UserDataInvalid."""
+    """Return user data in base64; raise UserDataInvalid."""
     return b64encode(family.user_data(bootstrap).encode()).decode()

@@ -22,7 +22,9 @@ DISRUPTION_REASON: Final = "DisruptionReason"
 def with_initial_conditions(claim: ClaimRecord, now: datetime) -> ClaimRecord:
     """Set the conditions that Ready depends on to Unknown, unless they are set."""
     created = claim.meta.created or now
-    return replace(claim, conditions=claim.conditions.begun(created, now, claim.meta.generation))
+    return replace(
+        claim, conditions=claim.conditions.with_unknown(created, now, claim.meta.generation)
+    )
 
 
 def with_true(claim: ClaimRecord, type_: str, now: datetime) -> ClaimRecord:

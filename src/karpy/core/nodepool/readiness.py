@@ -39,7 +39,7 @@ def with_false(
 def _with_condition(pool: PoolRecord, condition: Condition, now: datetime) -> PoolRecord:
     meta = pool.meta
     # With its first condition, a pool gets all conditions that Ready depends on, as Unknown.
-    begun = pool.conditions.begun(meta.created or now, now, meta.generation)
+    begun = pool.conditions.with_unknown(meta.created or now, now, meta.generation)
     updated = begun.with_condition(
         replace(condition, generation=meta.generation), now, is_deleting=meta.is_deleting
     )

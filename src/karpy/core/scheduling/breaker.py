@@ -7,7 +7,7 @@ from typing import Final
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.census import uncounted
 from karpy.model.pods import Pod
-from karpy.model.snapshot import Snapshot, Vain, VainLaunches
+from karpy.model.snapshot import Snapshot, VainCause, VainLaunches
 
 PAUSE_MIN: Final = timedelta(seconds=1)
 PAUSE_MAX: Final = timedelta(minutes=5)
@@ -26,7 +26,7 @@ def pause_after(count: int) -> timedelta:
 
 
 def with_one_more(
-    before: VainLaunches | None, group: str, why: Vain, now: datetime
+    before: VainLaunches | None, group: str, why: VainCause, now: datetime
 ) -> VainLaunches:
     """Return the launches in vain of a group with one more, and the time of the next attempt."""
     count = 1 if before is None else before.count + 1
@@ -77,7 +77,7 @@ def why_vain(
     was_bound: bool = False,
     has_waiting_siblings: bool = False,
     has_claims: bool = True,
-) -> Vain | None:
+) -> VainCause | None:
     """
     Return how a launch was in vain; None if it was not, or not yet.
 
@@ -91,10 +91,10 @@ def why_vain(
             return None
         is_waiting = is_waiting or pod.is_active
     if was_bound:
-        return Vain.PUSHED_OUT if is_waiting or has_waiting_siblings else None
+        return VainCause.PUSHED_OUT if is_waiting or has_waiting_siblings else None
     if not is_waiting:
         return None
-    return Vain.LEFT_OUT if has_claims else Vain.NODE_GONE
+    return VainCause.LEFT_OUT if has_claims else VainCause.NODE_GONE
 
 
 def vain_remark(vain: VainLaunches) -> Remark:

@@ -106,8 +106,8 @@ class SimCloud:
     async def terminate(self, provider_id: str) -> None:
         """Ask for the end of a machine; raise MachineNotFound once it is gone."""
         instance = self._present(provider_id)
-        if not instance.machine.is_ending:
-            instance.machine = replace(instance.machine, is_ending=True)
+        if not instance.machine.is_terminating:
+            instance.machine = replace(instance.machine, is_terminating=True)
             self._later(self._terms.end_seconds, self._end, provider_id)
 
     async def machine(self, provider_id: str) -> Machine:
@@ -247,7 +247,7 @@ class SimCloud:
         if instance.is_gone:
             return
         instance.is_gone = True
-        instance.machine = replace(instance.machine, is_ending=True)
+        instance.machine = replace(instance.machine, is_terminating=True)
         self.market.give_back(instance.good)
         if self._metal is not None:
             self._metal.halt(instance.node)

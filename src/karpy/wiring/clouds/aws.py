@@ -312,7 +312,7 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
     settings = await _discovered(settings, cluster, site)
     assembly = _AwsAssembly(settings, calls, cluster, site)
     if settings.enable_zonal_shift:
-        await assembly.shifts.look()
+        await assembly.shifts.refresh()
     if settings.interruption_queue:
         await _warn_of_termination_handler(site)
     await assembly.marketplace.refresh_types()
@@ -357,7 +357,7 @@ class _AwsAssembly:
             asks_prices=not settings.isolated_vpc,
         )
         self.templates = Templates(calls, clock, settings.cluster_name)
-        self._reports = reports = Reports(trouble, site.on_count, site.notices.tell, site.on_remark)
+        self._reports = reports = Reports(trouble, site.on_count, site.notices.emit, site.on_remark)
         self._machines = Machines(
             calls, settings.cluster_name, reserves=settings.reserves, reports=reports
         )
@@ -465,13 +465,13 @@ class _AwsAssembly:
         yield Part(name, capacity.run)
         parameters = ParameterController(finders.parameters, self._calls, self._site.clock)
         for name, period, work in (
-            ("providers.ssm.invalidation", PARAMETER_PERIOD, parameters.look),
+            ("providers.ssm.invalidation", PARAMETER_PERIOD, parameters.invalidate),
             ("providers.instancetype", MARKET_PERIOD, self.marketplace.renew_types),
             ("providers.pricing", MARKET_PERIOD, self.marketplace.renew_prices),
             ("providers.version", CLUSTER_PERIOD, self._cluster.refresh),
             ("cloudprovider.metrics", _MEASURED, self._measure),
             *(
-                (("zonalshift", SHIFT_PERIOD, self.shifts.look),)
+                (("zonalshift", SHIFT_PERIOD, self.shifts.refresh),)
                 * self._settings.enable_zonal_shift
             ),
         ):

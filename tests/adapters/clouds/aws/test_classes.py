@@ -162,7 +162,7 @@ def test_changes_of_conditions_are_counted_exported_and_cause_events() -> None:
         world = World()
         book = NodeClassBook(world.objects)
         status = ClassStatus(
-            book, some.clock, Reports(count=some.counts.append, tell=some.notices.append)
+            book, some.clock, Reports(count=some.counts.append, emit=some.notices.append)
         )
         status.begin()
         task = asyncio.create_task(book.follow(EC2_NODE_CLASS))

@@ -203,11 +203,11 @@ def test_a_parameter_is_asked_for_anew_once_its_image_is_deprecated() -> None:
         await finders.images(ALIAS, "1.34")
         controller = ParameterController(finders.parameters, some.calls, some.clock)
         counts = [len(finders.parameters.mutable())]
-        await controller.look()
+        await controller.invalidate()
         counts.append(len(finders.parameters.mutable()))
         image = next(iter(some.cloud.images.values()))
         image["DeprecationTime"] = "2025-01-01T00:00:00.000Z"
-        await controller.look()
+        await controller.invalidate()
         return [*counts, len(finders.parameters.mutable())]
 
     with account() as some:

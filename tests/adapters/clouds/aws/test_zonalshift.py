@@ -38,15 +38,15 @@ def test_nodepools_get_one_event_for_a_shift_and_one_for_its_end() -> None:
             some.clock,
             Book(),
             "arn:aws:eks:us-west-2:1:cluster/demo",
-            Reports(tell=some.notices.append),
+            Reports(emit=some.notices.append),
         )
         shifted = []
         some.tables.shift("z1", some.clock.now() + timedelta(minutes=10))
         for _ in range(2):
-            await controller.look()
+            await controller.refresh()
             shifted.append(controller.zones())
         some.tables.shifts.clear()
-        await controller.look()
+        await controller.refresh()
         return [*shifted, controller.zones()]
 
     with account() as some:

@@ -155,7 +155,7 @@ def test_a_node_that_is_being_deleted_is_a_machine_that_ends() -> None:
     node = write_node(NAME, machine())
     meta = {**node["metadata"], "deletionTimestamp": "2026-01-05T12:00:00Z"}
 
-    assert read_machine({**node, "metadata": meta}, NOON).is_ending
+    assert read_machine({**node, "metadata": meta}, NOON).is_terminating
 
 
 def test_a_node_that_only_looks_alike_is_no_machine_of_ours() -> None:

@@ -131,7 +131,7 @@ async def test_a_repeated_launch_of_an_ending_machine_returns_it_as_ending() -> 
 
         again = await stage.provider.launch(spec_of())
 
-        assert again.is_ending
+        assert again.is_terminating
 
 
 @pytest.mark.parametrize("fault", [server_fault, unreachable, throttled])

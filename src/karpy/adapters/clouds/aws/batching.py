@@ -1,4 +1,4 @@
-"""Calls that come together are made as one."""
+"""Batching: concurrent calls with the same key become one call."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
@@ -14,7 +14,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Call = Callable[[K, Sequence[T]], Awaitable[Sequence[R | BaseException]]]
-"""Is given a key and the items of all callers; answers each of them, in their order."""
+"""Takes a key and the items of all callers; returns their answers in the same order."""
 
 
 OnBatch = Callable[[float, int], None]
@@ -22,7 +22,7 @@ OnBatch = Callable[[float, int], None]
 
 
 class Window(Struct, frozen=True):
-    """How long a batch waits for more callers, and how many it takes."""
+    """Limits of a batch: seconds without a new caller, seconds in total, and items."""
 
     idle: float
     longest: float
@@ -48,7 +48,7 @@ class Batcher(Generic[K, T, R]):
         self._open: dict[K, _Batch[T, R]] = {}
         self._running: set[asyncio.Task[None]] = set()
         self.calls = 0
-        """How many were made."""
+        """How many calls were made."""
 
     async def ask(self, key: K, item: T) -> R:
         """Return the answer to one item."""
@@ -65,7 +65,7 @@ class Batcher(Generic[K, T, R]):
         return await answer
 
     async def close(self) -> None:
-        """End all calls under way; their callers see that as a cancellation."""
+        """Cancel all calls under way; their callers are cancelled, too."""
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -85,13 +85,13 @@ class Batcher(Generic[K, T, R]):
         try:
             with Barrier(failed.append):
                 answers = await self._call(key, batch.items)
-            _give_out(batch.answers, answers or failed * len(batch.items))
+            _resolve(batch.answers, answers or failed * len(batch.items))
         finally:
             for each in batch.answers:
                 each.cancel()
 
     async def _gather(self, batch: _Batch[T, R]) -> None:
-        """Wait until no more callers come, or long enough, or there are enough of them."""
+        """Wait until a limit of the window is reached."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._window.longest
         while len(batch.items) < self._window.items:
@@ -106,7 +106,7 @@ class Batcher(Generic[K, T, R]):
                 return
 
 
-def _give_out(futures: Sequence[asyncio.Future[R]], answers: Sequence[R | BaseException]) -> None:
+def _resolve(futures: Sequence[asyncio.Future[R]], answers: Sequence[R | BaseException]) -> None:
     for future, answer in zip(futures, answers, strict=True):
         if future.done():
             continue

@@ -1,4 +1,4 @@
-"""What EC2 sells according to the table that comes with Karpy: no account is asked."""
+"""EC2's instance types and prices from a table that comes with Karpy, without an AWS account."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -13,23 +13,23 @@ _REGIONS_KEPT: Final = 4
 
 
 def builtin_regions() -> tuple[str, ...]:
-    """Name the regions that the table knows."""
+    """Return the names of the regions in the table."""
     return tuple(sorted(_table().regions))
 
 
 @lru_cache(maxsize=_REGIONS_KEPT)
 def builtin_region(name: str) -> Region:
-    """Return a region that the table knows, the same object each time."""
+    """Return a region of the table, the same object each time."""
     return region_of(_table(), name)
 
 
 def builtin_region_of(zone: str) -> str:
-    """Return the region of a zone, a zone ID or a region; empty if the table has none such."""
+    """Return the region of a zone, a zone ID or a region; empty if it is not in the table."""
     return region_of_zone(_table(), zone)
 
 
 def known_prices(region: str) -> Mapping[str, int]:
-    """Return on-demand prices to begin with; those of another region where this one lacks."""
+    """Return the on-demand prices of a region; those of us-east-1 if the table has no others."""
     known = region if region in _table().regions else DEFAULT_REGION
     return builtin_region(known).market.on_demand
 

@@ -1,10 +1,10 @@
 """
 The calls to AWS that the provider makes, as a Protocol.
 
-Requests and answers are the plain objects that botocore takes and gives (`{"InstanceIds": […]}`),
-with moments as aware datetimes. `adapters.clouds.aws.client` makes them over HTTP, `memory` answers
-them from an EC2 that exists in memory only. Both raise subclasses of CloudError; refusals by AWS
-itself are `AwsRefused` with the code that AWS gave.
+Requests and answers are the plain objects of botocore (`{"InstanceIds": […]}`), with moments as
+aware datetimes. `adapters.clouds.aws.client` makes the calls over HTTP, `memory` answers them from
+an EC2 in memory. Both raise subclasses of CloudError; an error that AWS returns is `AwsRefused`
+with AWS' code.
 """
 
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ JsonObject = dict[str, Any]
 
 
 class Ec2Calls(Protocol):
-    """EC2; a call in the plural gives the items of all pages."""
+    """EC2; a call in the plural returns the items of all pages."""
 
     async def describe_instance_types(self, **request: object) -> list[JsonObject]: ...
 
@@ -32,7 +32,7 @@ class Ec2Calls(Protocol):
     async def describe_launch_templates(self, **request: object) -> list[JsonObject]: ...
 
     async def describe_instances(self, **request: object) -> list[JsonObject]:
-        """Give instances, whatever reservation of EC2 (a launch, not capacity) they came by."""
+        """Return the instances of all `Reservations` of the answer, which stand for launches."""
 
     async def describe_instance_status(self, **request: object) -> list[JsonObject]: ...
 
@@ -45,7 +45,7 @@ class Ec2Calls(Protocol):
     async def create_fleet(self, **request: object) -> JsonObject: ...
 
     async def run_instances(self, **request: object) -> JsonObject:
-        """Check a launch; it is used with DryRun alone."""
+        """Check a launch; used with DryRun only."""
 
     async def terminate_instances(self, **request: object) -> JsonObject: ...
 
@@ -69,12 +69,12 @@ class IamCalls(Protocol):
 
 
 class OtherCalls(Protocol):
-    """EKS, Pricing, SSM, SQS and the zonal shift, a call or two each."""
+    """Calls to EKS, Pricing, SSM, SQS, ARC zonal shift and STS."""
 
     async def describe_cluster(self, **request: object) -> JsonObject: ...
 
     async def get_products(self, **request: object) -> list[JsonObject]:
-        """Give the products of all pages, each decoded from its JSON text."""
+        """Return the products of all pages, each decoded from its JSON text."""
 
     async def get_parameter(self, **request: object) -> JsonObject: ...
 
@@ -90,11 +90,11 @@ class OtherCalls(Protocol):
 
 
 class AwsCalls(Ec2Calls, IamCalls, OtherCalls, Protocol):
-    """Everything that is asked of AWS."""
+    """All calls to AWS."""
 
     @property
     def region(self) -> str:
-        """The region that is worked in."""
+        """The region that the calls go to."""
 
     @property
     def partition(self) -> str:

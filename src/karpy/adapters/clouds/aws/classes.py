@@ -1,4 +1,4 @@
-"""The EC2NodeClasses of the cluster and the NodePools that use them, as watches tell them."""
+"""A cache of the EC2NodeClasses of the cluster and the NodePools that use them, fed by watches."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -28,7 +28,7 @@ _OURS: Final = (EC2_NODE_CLASS.group, EC2_NODE_CLASS.name)
 
 
 class _Reader(Generic[T]):
-    """Hands on what it reads; of what cannot be read the feed tells, by name."""
+    """The port Reader by a function; the feed reports objects that cannot be read."""
 
     def __init__(self, read: Callable[[JsonObject], T]) -> None:
         self._read = read
@@ -44,7 +44,7 @@ OnClass = Callable[[Ec2NodeClass | None, Ec2NodeClass | None], None]
 
 
 class NodeClassBook:
-    """Follows EC2NodeClasses and NodePools; what cannot be read stays what it was."""
+    """A cache of EC2NodeClasses and NodePools; an unreadable object keeps its last value."""
 
     def __init__(
         self, feed: Feed, *, reserves: bool = True, reservations: Reservations | None = None
@@ -53,16 +53,16 @@ class NodeClassBook:
         self._reserves = reserves
         self.classes: dict[str, Ec2NodeClass] = {}
         self.objects: dict[str, JsonObject] = {}
-        """The EC2NodeClasses as they came."""
+        """The EC2NodeClasses as JSON."""
         self._class_of: dict[str, str] = {}
         """The name of the node class of each NodePool."""
-        self._asked: dict[str, Requirements] = {}
-        """What each NodePool asks of its nodes."""
+        self._requirements: dict[str, Requirements] = {}
+        """The requirements of each NodePool, including its labels."""
         self.reservations = reservations or Reservations()
         self.groups: dict[str, PlacementGroup | None] = {}
         """The placement group that a node class selects, by the name of the class."""
         self._memory: dict[str, tuple[tuple[str, ...], dict[str, int]]] = {}
-        """Images of a node class, and the bytes that their nodes have reported by type."""
+        """By node class: its images, and the bytes that nodes with them have reported by type."""
         self.full_zones: dict[str, frozenset[str]] = {}
         """Zones whose subnets have no free address, by node class."""
         self._synced: set[Kind] = set()
@@ -72,7 +72,7 @@ class NodeClassBook:
         """How often node classes have changed."""
 
     async def follow(self, kind: Kind) -> None:
-        """Follow one of the two kinds, until cancelled."""
+        """Follow EC2NodeClasses or NodePools, until cancelled."""
         if kind == EC2_NODE_CLASS:
             async for key, found in self._changes(kind, self._read_class, self.classes):
                 self._put_class(key, found)
@@ -87,7 +87,7 @@ class NodeClassBook:
             await self._changed.wait()
 
     async def wait_for_change(self, seen: int, longest: timedelta) -> None:
-        """Return as soon as `changes` is no more what was seen, or after some time."""
+        """Return as soon as `changes` differs from `seen`, or after the longest time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(longest.total_seconds()):
                 while self.changes == seen:
@@ -95,11 +95,11 @@ class NodeClassBook:
                     await self._changed.wait()
 
     def note_claim_gone(self) -> None:
-        """Have node classes looked at: one that is deleted may wait for its last NodeClaim."""
+        """Trigger a reconcile: a deleting node class may wait for its last NodeClaim."""
         self._note_change()
 
     def note_memory(self, name: str, images: tuple[str, ...], found: Mapping[str, int]) -> None:
-        """Take over how much memory nodes of a class have reported, by instance type."""
+        """Merge the memory that nodes of a class have reported, by instance type."""
         known_images, known = self._memory.get(name, ((), {}))
         kept = known if known_images == images else {}
         merged = {
@@ -110,11 +110,11 @@ class NodeClassBook:
             self._memory[name] = images, merged
 
     def pools(self) -> dict[str, Requirements]:
-        """Return what each NodePool of our node classes asks of its nodes."""
-        return {pool: self._asked[pool] for pool in sorted(self._class_of)}
+        """Return the requirements of each NodePool with an EC2NodeClass."""
+        return {pool: self._requirements[pool] for pool in sorted(self._class_of)}
 
     def zone_names(self) -> dict[str, str]:
-        """Return the zones of all node classes with their IDs."""
+        """Return the zone IDs by zone, of all node classes."""
         return {
             zone: id_
             for each in self.classes.values()
@@ -127,7 +127,7 @@ class NodeClassBook:
         self._changed.set()
 
     def listen(self, listener: OnClass) -> None:
-        """Call a listener with the old and the new node class for every change from now on."""
+        """Call a listener with the old and the new node class of each further change."""
         self._listeners.append(listener)
 
     def find(self, name: str) -> Ec2NodeClass | None:
@@ -135,20 +135,20 @@ class NodeClassBook:
         return self.classes.get(name)
 
     def settings(self) -> dict[str, InstanceSettings]:
-        """Return what the node class of each NodePool makes of instance types."""
+        """Return the settings of instance types for each NodePool, by its node class."""
         by_class = {name: self.settings_of(each) for name, each in self.classes.items()}
         return {pool: by_class[name] for pool, name in self._class_of.items() if name in by_class}
 
     def pools_of(self, name: str) -> list[str]:
-        """Name the NodePools that use a node class."""
+        """Return the names of the NodePools that use a node class."""
         return sorted(pool for pool, each in self._class_of.items() if each == name)
 
     def requirements_of(self, name: str) -> list[Requirements]:
-        """Return what the NodePools that use a node class ask of their nodes."""
-        return [self._asked[pool] for pool in self.pools_of(name)]
+        """Return the requirements of the NodePools that use a node class."""
+        return [self._requirements[pool] for pool in self.pools_of(name)]
 
     def settings_of(self, node_class: Ec2NodeClass) -> InstanceSettings:
-        """Return what a node class makes of instance types."""
+        """Return the settings of instance types under a node class."""
         name, status = node_class.name, node_class.status
         reservations = tuple(
             replace(found, state=each.state)
@@ -167,16 +167,16 @@ class NodeClassBook:
     async def _changes(
         self, kind: Kind, read: Callable[[JsonObject], T], known: Iterable[str]
     ) -> AsyncIterator[tuple[str, T | None]]:
-        left = set(known)
+        unseen = set(known)
         async for change in self._feed.follow(kind, _Reader(read)):
             if isinstance(change, Synced):
-                for key in sorted(left):
+                for key in sorted(unseen):
                     yield key, None
-                left.clear()
+                unseen.clear()
                 self._synced.add(kind)
                 self._changed.set()
                 continue
-            left.discard(change.key)
+            unseen.discard(change.key)
             if change.unreadable is None:
                 yield change.key, change.value
 
@@ -197,10 +197,10 @@ class NodeClassBook:
     def _put_pool(self, key: str, pool: NodePool | None) -> None:
         if pool is None:
             self._class_of.pop(key, None)
-            self._asked.pop(key, None)
+            self._requirements.pop(key, None)
             return
         ref = pool.node_class
-        self._asked[key] = merge(collect(pool.requirements), from_labels(pool.labels))
+        self._requirements[key] = merge(collect(pool.requirements), from_labels(pool.labels))
         if (ref.group, ref.kind) == _OURS:
             self._class_of[key] = ref.name
         else:

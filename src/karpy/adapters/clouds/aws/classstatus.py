@@ -17,7 +17,7 @@ KIND: Final = ObservedKind(EC2_NODE_CLASS)
 
 
 class ClassStatus:
-    """Counts and tells each change of a condition, and tells how conditions are when asked."""
+    """Counts changes of conditions and emits events about them; collects conditions at a scrape."""
 
     def __init__(self, book: NodeClassBook, clock: Clock, reports: Reports) -> None:
         self._book = book
@@ -25,28 +25,28 @@ class ClassStatus:
         self._reports = reports
 
     def begin(self) -> None:
-        """Begin with the node classes that are there, and hear of every change from then on."""
+        """Report the present node classes, then every change."""
         for each in self._book.classes.values():
-            self._hear(None, each)
-        self._book.listen(self._hear)
+            self._on_class(None, each)
+        self._book.listen(self._on_class)
 
     def gauges(self) -> Callable[[], GaugeValues]:
-        """Collect how all conditions are now."""
+        """Copy all conditions; return a function that computes their gauges."""
         return partial(
             status_gauges, KIND, [_observed(each) for each in self._book.classes.values()]
         )
 
-    def _hear(self, before: Ec2NodeClass | None, after: Ec2NodeClass | None) -> None:
+    def _on_class(self, before: Ec2NodeClass | None, after: Ec2NodeClass | None) -> None:
         if before is not None and after is not None and before.meta.uid != after.meta.uid:
-            self._hear(before, None)
+            self._on_class(before, None)
             before = None
         was = None if before is None else _observed(before)
         now = None if after is None else _observed(after)
-        told = compare(KIND, was, now, self._clock.now())
-        for count in told.counts:
+        changes = compare(KIND, was, now, self._clock.now())
+        for count in changes.counts:
             self._reports.count(count)
-        for notice in told.notices:
-            self._reports.tell(notice)
+        for notice in changes.notices:
+            self._reports.emit(notice)
 
 
 def _observed(node_class: Ec2NodeClass) -> ObservedObject:

@@ -1,4 +1,4 @@
-"""AwsCalls over HTTP, by aiobotocore."""
+"""The calls to AWS over HTTP, by aiobotocore."""
 
 import asyncio
 import os
@@ -64,35 +64,35 @@ _PAGES: Final = {
     "list_instance_profiles": ("InstanceProfiles", 100),
     "get_products": ("PriceList", 100),
 }
-"""What the items of a page are called, and how many are asked for at once."""
+"""The key of the items of a page, and the page size, by operation."""
 _SIZES: Final = {"list_instance_profiles": "MaxItems"}
 _READS: Final = ("Describe", "Get", "List", "Receive")
 _BY_NAME: Final = ("Ids", "Names", "InstanceTypes")
-"""EC2 takes no page size where things are named."""
+"""Suffixes of parameters that name objects; EC2 refuses a page size together with them."""
 _PROCESS: Final = "custom-process"
 _DECODER: Final = msgspec.json.Decoder(type=dict[str, Any])
 
 CheckWrite = Callable[[str], None]
-"""Raises LeadershipUncertain unless a call that changes something may be made now."""
+"""Raises LeadershipUncertain unless a writing call may be made now."""
 
 
 class Patience(msgspec.Struct, frozen=True):
-    """How long a call may take, and how often it is tried."""
+    """Timeouts and retries of calls."""
 
     seconds: float = 240.0
-    """All tries and all pages together."""
+    """The limit for all tries and all pages of a call together."""
     connect_seconds: float = 10.0
     read_seconds: float = 60.0
     tries: int = 5
     connections: int = 100
-    """At once, to each service."""
+    """The number of connections to each service."""
 
 
 class AwsClient:
     """
     Makes calls with the standard credentials: environment, profile, IRSA, Pod Identity, EC2.
 
-    `AWS_ENDPOINT_URL` sends all of them elsewhere, `AWS_ENDPOINT_URL_EC2` those to EC2.
+    `AWS_ENDPOINT_URL` redirects all calls, `AWS_ENDPOINT_URL_EC2` those to EC2.
     """
 
     def __init__(
@@ -113,13 +113,13 @@ class AwsClient:
         self._open = AsyncExitStack()
         self._turn = asyncio.Lock()
         self.on_answer: OnAnswer = lambda _: None
-        """Called with every request that was answered, or finally refused."""
+        """Called at the end of every request."""
         self.on_try: OnTry = lambda _: None
-        """Called with every try of a request."""
+        """Called at the end of every try of a request."""
 
     @property
     def region(self) -> str:
-        """The region that is worked in."""
+        """The region that the calls go to."""
         return self._region
 
     @property
@@ -237,22 +237,22 @@ class AwsClient:
     # --- how calls are made -----------------------------------------------------------------------
 
     async def _call(self, service: str, operation: str, request: JsonObject) -> JsonObject:
-        async with self._asking(service, operation) as client:
+        async with self._calling(service, operation) as client:
             answer = await getattr(client, operation)(**request)
         return {key: value for key, value in answer.items() if key != "ResponseMetadata"}
 
     async def _items(self, service: str, operation: str, request: JsonObject) -> list[JsonObject]:
         key, _ = _PAGES[operation]
         found: list[JsonObject] = []
-        async with self._asking(service, operation) as client:
+        async with self._calling(service, operation) as client:
             pages = client.get_paginator(operation).paginate(**_sized(operation, request))
             async for page in pages:
                 found += _listed(page, key)
         return found
 
     @asynccontextmanager
-    async def _asking(self, service: str, operation: str) -> AsyncIterator[AioBaseClient]:
-        """Give the client of a service; what goes wrong with its call is one of our errors."""
+    async def _calling(self, service: str, operation: str) -> AsyncIterator[AioBaseClient]:
+        """Yield the client of a service; turn errors of its call into CloudErrors."""
         call = f"{service}:{operation.title().replace('_', '')}"
         try:
             async with asyncio.timeout(self._patience.seconds):
@@ -270,18 +270,18 @@ class AwsClient:
                 made = self._session.create_client(service, region, config=_config(self._patience))
                 client = await self._open.enter_async_context(made)
                 client.meta.events.register("before-send", self._before_send)
-                RequestWatch(client, self._hear_answer, self._hear_try)
+                RequestWatch(client, self._on_answer, self._on_try)
                 self._clients[service] = client
             return self._clients[service]
 
-    def _hear_answer(self, answered: Answered) -> None:
+    def _on_answer(self, answered: Answered) -> None:
         self.on_answer(answered)
 
-    def _hear_try(self, tried: Tried) -> None:
+    def _on_try(self, tried: Tried) -> None:
         self.on_try(tried)
 
     def _before_send(self, event_name: str, **_: object) -> None:
-        """Ask before each try of a call whether it may still be made."""
+        """Check before each try of a writing call that it may still be made."""
         service, operation = event_name.split(".")[1:]
         if not operation.startswith(_READS):
             self._check_write(f"{service}:{operation}")
@@ -293,10 +293,10 @@ async def connect_aws(
     check_write: CheckWrite = lambda _: None,
 ) -> AwsClient:
     """
-    Return calls to AWS in a region, or in the one of the environment, the profile or the machine.
+    Return a client for a region; without one, the region of environment, profile or machine.
 
-    Raise OptionInvalid if there is no such region. No call is made, but to find the region. Before
-    each try of a call that changes something `check_write` gets its name.
+    Raise OptionInvalid if the region does not exist. No call is made except to find the region.
+    `check_write` is called with the name of each writing call, before each try.
     """
     session = AioSession()
     session.register_component("response_parser_factory", OffLoopParsers())
@@ -318,7 +318,7 @@ async def _find_region(session: AioSession) -> str:
             return str(each)
     zone = ""
     with suppress(BotoCoreError, HttpError, OSError, TimeoutError):
-        # It takes the last letter off the zone, which for a Local Zone leaves more than a region.
+        # It returns the zone without its last letter, which is not a region for a Local Zone.
         zone = await AioIMDSRegionProvider(session).provide() or ""
     found = zone_region(zone)
     if not found:
@@ -354,7 +354,7 @@ def _config(patience: Patience) -> AioConfig:
 
 
 def _sized(operation: str, request: JsonObject) -> JsonObject:
-    """Ask for pages of a size, unless the request says what it wants by name."""
+    """Add the page size to a request, unless the request names objects."""
     size = _SIZES.get(operation, "MaxResults")
     if size in request or any(key.endswith(_BY_NAME) for key in request):
         return request
@@ -402,7 +402,7 @@ def _retyped(call: str, error: Exception, region: str) -> KarpyError:
 
 
 def _without_output(error: Exception) -> str:
-    """Return what an error says; what a program has printed may be a secret."""
+    """Return the text of an error without the output of a program, which may hold a secret."""
     if getattr(error, "kwargs", {}).get("provider") == _PROCESS:
         return "the `credential_process` of the profile has failed"
     return str(error)

@@ -1,4 +1,4 @@
-"""The cluster: the version of its control plane, and what EKS says of its addresses."""
+"""Facts about the EKS cluster: version of the control plane, endpoint, addresses of Services."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -13,11 +13,11 @@ from karpy.errors import CloudError
 
 PERIOD: Final = timedelta(minutes=5)
 _MINORS: Final = range(26, 37)
-"""Minor versions of Kubernetes 1 that the provider was made for."""
+"""The minor versions of Kubernetes 1 that the provider supports."""
 
 
 class ClusterFacts(Struct, frozen=True):
-    """An EKS cluster; what is not known is empty."""
+    """Facts about an EKS cluster; an unknown fact is empty."""
 
     kubernetes: str = ""
     """The version of the control plane, such as `1.34`."""
@@ -29,7 +29,7 @@ class ClusterFacts(Struct, frozen=True):
 
 
 ServerVersion = Callable[[], Awaitable[str]]
-"""Returns the version of the API server, such as `1.34`; empty if it does not say."""
+"""Returns the version of the API server, such as `1.34`; empty if it is unknown."""
 
 
 async def _unknown() -> str:
@@ -38,9 +38,9 @@ async def _unknown() -> str:
 
 class ClusterWatch:
     """
-    Asks about a cluster now and then; what was said last holds while nothing can be asked.
+    Keeps the facts about a cluster up to date; after a failed refresh the last facts remain.
 
-    The API server says the version of the control plane; EKS does if the API server does not.
+    The version comes from the API server, or from EKS if the API server does not answer.
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class ClusterWatch:
         self._server_version = server_version
         self.facts = ClusterFacts()
         self.trouble: CloudError | None = None
-        """Why EKS could not be asked the last time."""
+        """Why the last call to EKS failed; None if it succeeded."""
 
     async def refresh(self) -> None:
-        """Ask once; raise CloudError if EKS cannot be asked."""
+        """Read the facts once; raise CloudError if the call to EKS fails."""
         version = await self._server_version()
         if version:
-            self._hear(version)
+            self._check_version(version)
             self.facts = replace(self.facts, kubernetes=version)
         try:
             answer = await self._calls.describe_cluster(name=self._name)
@@ -70,11 +70,11 @@ class ClusterWatch:
             self.trouble = error
             raise
         found, self.trouble = read_facts(answer.get("cluster") or {}), None
-        self._hear(version or found.kubernetes)
+        self._check_version(version or found.kubernetes)
         self.facts = replace(found, kubernetes=version or found.kubernetes)
 
-    def _hear(self, version: str) -> None:
-        """Report a version that is new, and that the provider was not made for."""
+    def _check_version(self, version: str) -> None:
+        """Report a version that has changed and that the provider does not support."""
         minor = version.partition(".")[2]
         is_known = minor.isdecimal() and int(minor) in _MINORS
         if version and version != self.facts.kubernetes and not is_known:
@@ -83,7 +83,7 @@ class ClusterWatch:
             self._on_remark(remark)
 
     async def refresh_if_possible(self) -> CloudError | None:
-        """Ask once; return why EKS could not be asked."""
+        """Read the facts once; return the error of a failed call to EKS."""
         try:
             await self.refresh()
         except CloudError as error:
@@ -92,7 +92,7 @@ class ClusterWatch:
 
 
 def read_facts(cluster: dict[str, Any]) -> ClusterFacts:
-    """Read what DescribeCluster answers."""
+    """Read the answer of DescribeCluster."""
     network = cluster.get("kubernetesNetworkConfig") or {}
     return ClusterFacts(
         kubernetes=cluster.get("version", ""),

@@ -1,4 +1,4 @@
-"""Large answers of AWS are decoded on another thread, so that the event loop goes on."""
+"""Decoders that read large answers of AWS in another thread, to keep the event loop free."""
 
 import asyncio
 from typing import Final
@@ -10,23 +10,23 @@ from botocore.parsers import ResponseParser, ResponseParserFactory
 from karpy.adapters.clouds.aws.calls import JsonObject
 
 _LARGE: Final = 100_000
-"""From so many bytes on, an answer holds up the loop for longer than a thread costs."""
+"""From this size in bytes on, decoding blocks the event loop longer than a thread costs."""
 
 
 class OffLoopParsers:
-    """Makes the decoders of answers: a component that sessions of botocore let be replaced."""
+    """Makes the decoders of answers; replaces `response_parser_factory` of a botocore session."""
 
     def __init__(self) -> None:
         self._usual = AioResponseParserFactory()
         self._plain = ResponseParserFactory()
 
     def set_parser_defaults(self, **defaults: object) -> None:
-        """Have all decoders made with these settings."""
+        """Set the settings of all further decoders."""
         self._usual.set_parser_defaults(**defaults)
         self._plain.set_parser_defaults(**defaults)
 
     def create_parser(self, protocol_name: str) -> AioResponseParser:
-        """Return a decoder; answers of EC2 alone are ever large."""
+        """Return a decoder of a protocol; only EC2 has large answers."""
         usual = self._usual.create_parser(protocol_name)
         if protocol_name != "ec2":
             return usual

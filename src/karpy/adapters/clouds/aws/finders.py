@@ -1,4 +1,4 @@
-"""What the selectors of an EC2NodeClass find in AWS."""
+"""Finders of the AWS resources that the selectors of an EC2NodeClass select."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -33,14 +33,14 @@ from karpy.model.requirements import Requirement
 from karpy.ports.clock import Clock
 
 Describe = Callable[..., Awaitable[list[JsonObject]]]
-"""A call that lists something, and takes filters."""
+"""A call that lists resources by filters."""
 
 _PARAMETERS_FRESH: Final = timedelta(hours=24)
 _TERMS_FRESH: Final = timedelta(minutes=5)
 
 
 class Parameters:
-    """Values of SSM parameters, remembered for a day; those of selector terms for minutes."""
+    """A cache of SSM parameters: a day for those of aliases, minutes for selector terms."""
 
     def __init__(self, calls: AwsCalls, clock: Clock) -> None:
         self._calls = calls
@@ -51,21 +51,21 @@ class Parameters:
     async def values(
         self, names: Iterable[str], fresh: timedelta = _PARAMETERS_FRESH
     ) -> dict[str, str]:
-        """Return the values of parameters; those that do not exist are left out."""
+        """Return the values of parameters; parameters that do not exist are left out."""
         wanted = list(dict.fromkeys(names))
         found = await asyncio.gather(*(self._value(each, fresh) for each in wanted))
         return {name: value for name, value in zip(wanted, found, strict=True) if value}
 
     def note_mutable(self, variants: Iterable[Variant]) -> None:
-        """Remember which parameters name other images one day."""
+        """Remember the parameters whose values AWS changes."""
         self._mutable.update(each.parameter for each in variants if each.is_mutable)
 
     def mutable(self) -> dict[str, str]:
-        """Return the images that parameters which may change name now, by parameter."""
+        """Return the cached values of parameters that AWS changes."""
         return {name: self._known[name][1] for name in self._mutable if name in self._known}
 
     def forget(self, name: str) -> None:
-        """Ask for a parameter anew the next time."""
+        """Drop a parameter from the cache."""
         self._known.pop(name, None)
 
     async def _value(self, name: str, fresh: timedelta) -> str:
@@ -88,7 +88,7 @@ class FoundImages(Struct, frozen=True):
 
     chosen: tuple[FoundImage, ...]
     unusable: tuple[str, ...]
-    """IDs of those that boot no machine."""
+    """IDs of images that boot no machine."""
 
 
 class Finders:
@@ -100,7 +100,7 @@ class Finders:
         self.parameters = Parameters(calls, clock)
 
     async def subnets(self, spec: Ec2NodeClassSpec) -> list[Subnet]:
-        """Return the subnets that some term selects."""
+        """Return the subnets that any term selects."""
         ids = [each.id for each in spec.subnet_terms if each.id]
         filters = [[("subnet-id", tuple(ids))]] if ids else []
         filters += [list(tag_filters(each.tags)) for each in spec.subnet_terms if not each.id]
@@ -108,7 +108,7 @@ class Finders:
         return list({each["SubnetId"]: read_subnet(each) for each in found}.values())
 
     async def security_groups(self, spec: Ec2NodeClassSpec) -> list[SecurityGroup]:
-        """Return the security groups that some term selects."""
+        """Return the security groups that any term selects."""
         terms = spec.security_group_terms
         ids = [each.id for each in terms if each.id]
         names = [each.name for each in terms if each.name and not each.id]
@@ -119,7 +119,7 @@ class Finders:
         return list({each["GroupId"]: read_security_group(each) for each in found}.values())
 
     async def images(self, spec: Ec2NodeClassSpec, version: str) -> "FoundImages":
-        """Return the best image for each kind of machine, and those that boot none."""
+        """Return the best image for each kind of machine, and the images that boot none."""
         by_id: Mapping[str, tuple[tuple[Requirement, ...], ...]] = {}
         alias, parameters = spec.alias, dict[str, str]()
         if alias is not None:
@@ -144,11 +144,11 @@ class Finders:
         return FoundImages(choose_images(pairs, self._clock.now()), unusable_images(images))
 
     async def reservations(self, spec: Ec2NodeClassSpec) -> list[CapacityReservation]:
-        """Return the capacity reservations that some term selects."""
+        """Return the capacity reservations that any term selects."""
         found: dict[str, CapacityReservation] = {}
         for term in spec.reservation_terms:
             try:
-                answers = await self._calls.describe_capacity_reservations(**_asked(term))
+                answers = await self._calls.describe_capacity_reservations(**_request_of(term))
             except AwsRefused as error:
                 if is_not_found(error.aws_code):
                     continue
@@ -157,7 +157,7 @@ class Finders:
         return list(found.values())
 
     async def placement_group(self, spec: Ec2NodeClassSpec) -> PlacementGroup | None:
-        """Return the placement group that is selected; None if there is none."""
+        """Return the selected placement group; None if none is selected or found."""
         wanted = spec.placement_group
         if wanted is None:
             return None
@@ -176,14 +176,14 @@ class Finders:
         call: Describe,
         filters: Sequence[Sequence[tuple[str, tuple[str, ...]]]],
     ) -> list[JsonObject]:
-        asked = [
-            [{"Name": name, "Values": list(values)} for name, values in some] for some in filters
+        requests = [
+            [{"Name": name, "Values": list(values)} for name, values in pairs] for pairs in filters
         ]
-        answers = await asyncio.gather(*(call(Filters=each) for each in asked))
+        answers = await asyncio.gather(*(call(Filters=each) for each in requests))
         return [each for answer in answers for each in answer]
 
 
-def _asked(term: ReservationTerm) -> dict[str, object]:
+def _request_of(term: ReservationTerm) -> dict[str, object]:
     if term.id:
         return {"CapacityReservationIds": [term.id]}
     filters: list[tuple[str, tuple[str, ...]]] = [("state", ("active",))]

@@ -40,7 +40,7 @@ def provider_id(zone: str, id_: str) -> str:
 
 
 class Origin(Struct, frozen=True):
-    """What a machine was started for."""
+    """The NodeClaim and node class of a machine, and the choices of its launch."""
 
     claim: str
     node_class: Ec2NodeClass
@@ -51,11 +51,11 @@ class Origin(Struct, frozen=True):
     """Empty if EC2 chooses it."""
     has_efa: bool = False
     requests: Mapping[str, int] = {}
-    """What pods need there; resources that only a NodeOverlay knows of count as far as that."""
+    """Requests of its pods; the capacity of resources that only a NodeOverlay defines."""
 
 
 def launched_machine(launched: Launched, type_: InstanceType, origin: Origin) -> Machine:
-    """Return the machine of an instance that was just started; `lifecycle` is its capacity type."""
+    """Return the machine of an instance that was just launched."""
     node_class, lost = origin.node_class, frozenset({EFA} if not origin.has_efa else ())
     labels = dict(_labels_of(type_))
     labels |= {
@@ -72,9 +72,9 @@ def launched_machine(launched: Launched, type_: InstanceType, origin: Origin) ->
         labels[ZONE_ID] = zone_ids[launched.zone]
     if launched.lifecycle == RESERVED:
         labels |= _reservation_labels(type_, launched.zone)
-    its = node_class.meta.annotations
+    known = node_class.meta.annotations
     annotations = {
-        key: its[key] for key in (NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION) if key in its
+        key: known[key] for key in (NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION) if key in known
     }
     if node_class.status.instance_profile:
         annotations[INSTANCE_PROFILE] = node_class.status.instance_profile
@@ -93,8 +93,8 @@ def launched_machine(launched: Launched, type_: InstanceType, origin: Origin) ->
     )
 
 
-def seen_machine(instance: Instance) -> Machine:
-    """Return the machine of an instance as EC2 describes it."""
+def described_machine(instance: Instance) -> Machine:
+    """Return the machine of an instance that EC2 has described."""
     return Machine(
         provider_id=provider_id(instance.zone, instance.id),
         claim=instance.tags.get(NODE_CLAIM, ""),
@@ -103,7 +103,7 @@ def seen_machine(instance: Instance) -> Machine:
         capacity_type=instance.capacity_type,
         created=instance.launched or _EPOCH,
         image=instance.image,
-        is_ending=instance.is_ending,
+        is_terminating=instance.is_terminating,
     )
 
 
@@ -116,7 +116,7 @@ def _has_partitions(type_: InstanceType) -> bool:
 
 
 def _labels_of(type_: InstanceType) -> Iterator[tuple[str, str]]:
-    """Give the labels that a type has only one value of."""
+    """Yield the labels of which a type has exactly one value."""
     for key, requirement in type_.requirements.items():
         has_one = not requirement.complement and len(requirement.values) == 1
         if has_one and key not in _OF_RESERVATIONS:
@@ -125,10 +125,10 @@ def _labels_of(type_: InstanceType) -> Iterator[tuple[str, str]]:
 
 def _reservation_labels(type_: InstanceType, zone: str) -> dict[str, str]:
     offer = next((each for each in type_.offerings if each.is_reserved and each.zone == zone), None)
-    return {} if offer is None else dict(_said(offer))
+    return {} if offer is None else dict(_single_values(offer))
 
 
-def _said(offer: Offering) -> Iterator[tuple[str, str]]:
+def _single_values(offer: Offering) -> Iterator[tuple[str, str]]:
     for key in _OF_RESERVATIONS:
         requirement = offer.requirements.get(key)
         if requirement is not None and requirement.values:

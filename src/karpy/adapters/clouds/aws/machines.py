@@ -1,4 +1,4 @@
-"""Machines of EC2: calls that many launches, drains and checks share."""
+"""EC2 instances: launch, describe and terminate, batched into few calls."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from karpy.codec.aws.answers import FleetAnswer, Launched, read_fleet, read_inst
 from karpy.core.aws.fleet import Override
 from karpy.core.aws.launchtemplates import LaunchTemplate
 from karpy.core.aws.refusals import DRY_RUN, is_not_found
-from karpy.core.aws.tags import NODE_CLASS, NODE_POOL, OWNED, cluster_tag, written
+from karpy.core.aws.tags import NODE_CLASS, NODE_POOL, OWNED, cluster_tag, ec2_tags
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudError, CloudUnavailable, MachineNotFound
 from karpy.model.ec2 import FleetError, Instance
@@ -23,21 +23,21 @@ _FLEET: Final = Window(0.035, 1.0, 1000)
 _DESCRIBE: Final = Window(0.1, 1.0, 500)
 _TERMINATE: Final = Window(0.1, 1.0, 500)
 _STATES: Final = ["pending", "running", "stopping", "stopped", "shutting-down"]
-_ENDING: Final = frozenset({"shutting-down", "terminated"})
+_TERMINATING: Final = frozenset({"shutting-down", "terminated"})
 _CAPACITY: Final = "TargetCapacitySpecification"
 _BATCH_SECONDS: Final = "cloudprovider_batcher_batch_time_seconds"
 _BATCH_SIZE: Final = "cloudprovider_batcher_batch_size"
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """What came of one launch: a machine, or why there is none."""
+    """The result of one launch: an instance, or errors."""
 
     launched: Launched | None
     errors: tuple[FleetError, ...] = ()
 
 
 class Machines:
-    """Starts, describes and ends machines, many with one call."""
+    """Launches, describes and terminates instances, many with one call."""
 
     def __init__(
         self,
@@ -60,36 +60,36 @@ class Machines:
         self._looks: Batcher[str, str, Instance | None] = Batcher(self._describe, _DESCRIBE, looks)
         self._ends: Batcher[str, str, bool] = Batcher(self._terminate, _TERMINATE, ends)
         self._known: dict[str, Instance] = {}
-        """Machines as EC2 described them last."""
+        """Instances as EC2 described them last."""
         self.find_shifted: Callable[[], frozenset[str]] = frozenset
-        """Names the zones that traffic is shifted away from: what EC2 says of them may be old."""
+        """Returns the zones with a zonal shift: their instances are not described anew."""
 
     @property
     def fleet_calls(self) -> int:
-        """How many calls launches have cost."""
+        """The number of calls to CreateFleet."""
         return self._fleets.calls
 
     async def close(self) -> None:
-        """End all calls under way."""
+        """Cancel all calls under way."""
         await asyncio.gather(self._fleets.close(), self._looks.close(), self._ends.close())
 
     async def launch(self, request: Mapping[str, Any]) -> Fleet:
-        """Start one machine; launches that ask for the same share a call."""
+        """Launch one instance; equal requests share a call."""
         key = msgspec.json.encode(request, order="sorted")
         self._requests[key] = request
         return await self._fleets.ask(key, None)
 
     async def try_fleet(self, request: Mapping[str, Any]) -> AwsRefused | None:
-        """Return why a fleet would be refused; None if it would not be."""
+        """Make a dry run of CreateFleet; return why it is refused, or None."""
         return await _tried(self._calls.create_fleet(**{**request, "DryRun": True}))
 
     async def try_run(
         self, template: LaunchTemplate, override: Override, tags: Mapping[str, str]
     ) -> AwsRefused | None:
-        """Return why one machine would be refused; None if it would not be."""
-        written_tags = written(tags)
+        """Make a dry run of RunInstances; return why it is refused, or None."""
+        machine_tags = ec2_tags(tags)
         kinds = ("instance", "volume", "network-interface")
-        # A template that has interfaces takes no subnet beside them.
+        # With interfaces in the template, EC2 takes the subnet only within an interface.
         interfaces = [
             {**each, "SubnetId": override.subnet} for each in template.data["NetworkInterfaces"]
         ]
@@ -99,28 +99,28 @@ class Machines:
             "InstanceType": override.instance_type,
             "LaunchTemplate": {"LaunchTemplateName": template.name, "Version": "$Latest"},
             "NetworkInterfaces": interfaces,
-            "TagSpecifications": [{"ResourceType": each, "Tags": written_tags} for each in kinds],
+            "TagSpecifications": [{"ResourceType": each, "Tags": machine_tags} for each in kinds],
         }
         return await _tried(self._calls.run_instances(**request, DryRun=True))
 
     def known(self, id_: str) -> Instance | None:
-        """Return a machine as EC2 described it last; None if it never did."""
+        """Return an instance as EC2 described it last, or None."""
         return self._known.get(id_)
 
     def is_shifted(self, id_: str) -> bool:
-        """Say whether a machine is in a zone that traffic is shifted away from."""
+        """Say whether an instance is in a zone with a zonal shift."""
         known = self._known.get(id_)
         return known is not None and known.zone in self.find_shifted()
 
     def check_zone(self, id_: str, call: str) -> None:
-        """Raise CloudUnavailable if a machine is in a zone that traffic is shifted away from."""
+        """Raise CloudUnavailable if an instance is in a zone with a zonal shift."""
         if self.is_shifted(id_):
             problem = f"traffic is shifted away from zone `{self._known[id_].zone}`"
             hint = "wait for the end of the zonal shift"
             raise CloudUnavailable(call=call, problem=problem, hint=hint)
 
     async def find(self, id_: str, *, is_fresh: bool = False) -> Instance:
-        """Return a machine; raise MachineNotFound."""
+        """Return an instance, from the cache unless `is_fresh`; raise MachineNotFound."""
         known = None if is_fresh else self._known.get(id_)
         found = known or await self._looks.ask("", id_)
         if found is None or found.state == "terminated":
@@ -130,7 +130,7 @@ class Machines:
         return found
 
     async def list(self) -> list[Instance]:
-        """Return the machines of this cluster that have not ended."""
+        """Return the instances of this cluster that are not terminated."""
         filters = [
             {"Name": "tag-key", "Values": [NODE_POOL]},
             {"Name": "tag-key", "Values": [NODE_CLASS]},
@@ -139,7 +139,7 @@ class Machines:
         ]
         answers = await self._calls.describe_instances(Filters=filters)
         read = (read_instance(each, reserves=self._reserves) for each in answers)
-        # A machine without a tag is released: it is never terminated, whatever the filters let by.
+        # An instance without a tag is released: it is never terminated, even if a filter fails.
         found = [each for each in read if {NODE_POOL, NODE_CLASS} <= each.tags.keys()]
         shifted = self.find_shifted()
         kept = {id_: each for id_, each in self._known.items() if each.zone in shifted}
@@ -147,22 +147,22 @@ class Machines:
         return found
 
     async def terminate(self, id_: str) -> None:
-        """Ask for the end of a machine; raise MachineNotFound once it is gone."""
+        """Terminate an instance; raise MachineNotFound once it is gone."""
         found = await self.find(id_, is_fresh=True)
         if found.tags.get(cluster_tag(self._cluster)) != OWNED:
-            # Differs: an instance that lacks the tag of the cluster: Karpenter asks for its end,
-            # which its policy forbids; Karpy releases it, because a user who removes the tag
-            # keeps it.
+            # Differs: an instance that lacks the tag of the cluster: Karpenter calls
+            # TerminateInstances, which its policy forbids; Karpy releases the instance, because a
+            # user who removes the tag wants to keep it.
             self._known.pop(id_, None)
             raise MachineNotFound(provider_id=id_)
-        if not found.is_ending:
+        if not found.is_terminating:
             await self._ends.ask("", id_)
 
     async def tag(self, id_: str, tags: Mapping[str, str]) -> None:
-        """Write tags on a machine; raise MachineNotFound."""
+        """Write tags on an instance; raise MachineNotFound."""
         self.check_zone(id_, "ec2:CreateTags")
         try:
-            await self._calls.create_tags(Resources=[id_], Tags=written(tags))
+            await self._calls.create_tags(Resources=[id_], Tags=ec2_tags(tags))
         except AwsRefused as error:
             if is_not_found(error.aws_code):
                 raise MachineNotFound(provider_id=id_) from error
@@ -172,7 +172,7 @@ class Machines:
         request = dict(self._requests.pop(key))
         target = {**request[_CAPACITY], "TotalTargetCapacity": len(items)}
         answer = read_fleet(await self._calls.create_fleet(**{**request, _CAPACITY: target}))
-        return _shared_out(answer, len(items))
+        return _distribute(answer, len(items))
 
     async def _describe(
         self, _: str, ids: Sequence[str]
@@ -183,7 +183,7 @@ class Machines:
         except AwsRefused as error:
             if not is_not_found(error.aws_code):
                 raise
-            # One that does not exist fails the call for all others.
+            # An instance that does not exist fails the call for all other instances.
             each = await asyncio.gather(*map(self._describe_one, wanted), return_exceptions=True)
             one_by_one = dict(zip(wanted, each, strict=True))
             return [one_by_one[id_] for id_ in ids]
@@ -205,28 +205,28 @@ class Machines:
     async def _terminate(self, _: str, ids: Sequence[str]) -> Sequence[bool | BaseException]:
         wanted = list(dict.fromkeys(ids))
         try:
-            ended = await self._ended(wanted)
+            terminated = await self._terminated(wanted)
         except CloudError:
-            ended = set()
-        left = [each for each in wanted if each not in ended]
-        again = await asyncio.gather(*map(self._terminate_one, left), return_exceptions=True)
-        failed = dict(zip(left, again, strict=True))
-        return [failed.get(each, True) for each in ids]
+            terminated = set()
+        left = [each for each in wanted if each not in terminated]
+        retried = await asyncio.gather(*map(self._terminate_one, left), return_exceptions=True)
+        results = dict(zip(left, retried, strict=True))
+        return [results.get(each, True) for each in ids]
 
     async def _terminate_one(self, id_: str) -> bool:
         try:
-            return id_ in await self._ended([id_])
+            return id_ in await self._terminated([id_])
         except AwsRefused as error:
             if is_not_found(error.aws_code):
                 return True
             raise
 
-    async def _ended(self, ids: Sequence[str]) -> set[str]:
+    async def _terminated(self, ids: Sequence[str]) -> set[str]:
         answer = await self._calls.terminate_instances(InstanceIds=list(ids))
         return {
             each["InstanceId"]
             for each in answer.get("TerminatingInstances") or ()
-            if (each.get("CurrentState") or {}).get("Name") in _ENDING
+            if (each.get("CurrentState") or {}).get("Name") in _TERMINATING
         }
 
 
@@ -244,10 +244,10 @@ async def _tried(call: Awaitable[object]) -> AwsRefused | None:
     return None
 
 
-def _shared_out(answer: FleetAnswer, callers: int) -> list[Fleet]:
-    """Give each caller one machine; callers without one get the errors."""
+def _distribute(answer: FleetAnswer, callers: int) -> list[Fleet]:
+    """Give each caller one instance; callers without one get the errors."""
     errors = answer.errors or (FleetError("", "too few instances returned"),)
     launched = list(answer.launched[:callers])
-    # Errors of a launch that succeeded say what is sold out, all the same.
+    # A successful launch has errors, too, for offerings that are sold out.
     first = [Fleet(each, answer.errors) for each in launched]
     return first + [Fleet(None, errors)] * (callers - len(launched))

@@ -1,4 +1,4 @@
-"""Instance types, where they are sold and at which prices, as they were asked for last."""
+"""Instance types, their zones and prices, as AWS returned them last."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from karpy.ports.clock import Clock
 
 PERIOD: Final = timedelta(hours=12)
 _FRESH: Final = timedelta(hours=1)
-"""What was asked for at the start needs not be asked for by the leader at once."""
+"""Data younger than this is not read again when the process becomes leader."""
 _TYPE_FILTERS: Final = (
     ("supported-virtualization-type", ["hvm"]),
     ("processor-info.supported-architecture", ["x86_64", "arm64"]),
@@ -25,7 +25,7 @@ _TYPE_FILTERS: Final = (
 _TYPES: Final = "types"
 _PRICES: Final = "prices"
 _FAULTS_MAX: Final = 5
-"""So many instance types that cannot be read are reported."""
+"""The largest number of unreadable instance types that are reported."""
 _SHARED: Final = {"tenancy": "Shared", "productFamily": "Compute Instance"}
 _METAL: Final = {"tenancy": "Dedicated", "productFamily": "Compute Instance (bare metal)"}
 _SPOT_PRODUCTS: Final = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"]
@@ -34,7 +34,7 @@ OnTrouble = Callable[[str, CloudError], None]
 
 
 class Marketplace:
-    """What a region sells; the value is replaced whenever something of it changes."""
+    """Keeps the types and the market of a region; every change makes a new value."""
 
     def __init__(
         self,
@@ -46,25 +46,25 @@ class Marketplace:
         on_trouble: OnTrouble = lambda *_: None,
         asks_prices: bool = True,
     ) -> None:
-        """Take the prices to begin with, by type; they hold until Pricing answers."""
+        """Take on-demand prices by type, which are used until Pricing answers."""
         self._calls = calls
         self._clock = clock
         self._sold_out = sold_out
         self._on_trouble = on_trouble
         self._asks_prices = asks_prices
         self._region = Region(calls.region, (), Market({}, on_demand=dict(known_prices or {})))
-        self._asked: dict[str, datetime] = {}
-        """When types and prices were asked for last."""
+        self._refreshed: dict[str, datetime] = {}
+        """When types and prices were read last."""
         self.find_shifted: Callable[[], frozenset[str]] = frozenset
-        """Names the zones that traffic is shifted away from, as far as node classes know them."""
+        """Returns the zones with a zonal shift, of those in node classes."""
 
     @property
     def shifted_zones(self) -> frozenset[str]:
-        """The zones that traffic is shifted away from now."""
+        """The zones with a zonal shift."""
         return self.find_shifted()
 
     def region(self) -> Region:
-        """Return all that is known of the region, what is sold out now included."""
+        """Return the region, including the offerings that are sold out now."""
         market, sold_out = self._region.market, self._sold_out
         now = replace(
             market,
@@ -78,7 +78,7 @@ class Marketplace:
         return self._region
 
     async def refresh_types(self) -> None:
-        """Ask for instance types and where they are sold; raise CloudError."""
+        """Read the instance types and their zones; raise CloudError."""
         filters = [{"Name": name, "Values": values} for name, values in _TYPE_FILTERS]
         types, offerings = await asyncio.gather(
             self._calls.describe_instance_types(Filters=filters),
@@ -94,26 +94,26 @@ class Marketplace:
             raise CloudUnavailable(call="ec2:DescribeInstanceTypes", problem=problem)
         market = replace(self._region.market, zones=zones)
         self._region = replace(self._region, types=infos, market=market)
-        self._asked[_TYPES] = self._clock.now()
+        self._refreshed[_TYPES] = self._clock.now()
 
     async def refresh_prices(self) -> None:
-        """Ask for prices; those that cannot be had stay as they were last."""
+        """Read prices; after a failed call the last prices remain."""
         await asyncio.gather(self._refresh_spot(), self._refresh_on_demand())
-        self._asked[_PRICES] = self._clock.now()
+        self._refreshed[_PRICES] = self._clock.now()
 
     async def renew_types(self) -> None:
-        """Ask for instance types unless they are recent; raise CloudError."""
+        """Read the instance types unless they are recent; raise CloudError."""
         if self._is_old(_TYPES):
             await self.refresh_types()
 
     async def renew_prices(self) -> None:
-        """Ask for prices unless they are recent."""
+        """Read prices unless they are recent."""
         if self._is_old(_PRICES):
             await self.refresh_prices()
 
     def _is_old(self, what: str) -> bool:
-        asked = self._asked.get(what)
-        return asked is None or self._clock.now() - asked > _FRESH
+        refreshed = self._refreshed.get(what)
+        return refreshed is None or self._clock.now() - refreshed > _FRESH
 
     async def _refresh_spot(self) -> None:
         try:
@@ -133,8 +133,8 @@ class Marketplace:
         self._region = replace(self._region, market=market)
 
     async def _refresh_on_demand(self) -> None:
-        # Parity: on-demand prices in GovCloud or an isolated VPC: as Karpenter, Karpy does not ask
-        # the pricing API, which has no endpoint there, and uses the prices it comes with.
+        # Parity: on-demand prices in GovCloud or an isolated VPC: as Karpenter, Karpy does not call
+        # the Pricing API, which has no endpoint there, and uses its built-in prices.
         if not self._asks_prices or self._calls.partition == "aws-us-gov":
             return
         try:
@@ -144,8 +144,8 @@ class Marketplace:
             return
         currency = "CNY" if self._calls.partition == "aws-cn" else "USD"
         found = read_products(metal, currency) | read_products(shared, currency)
-        # Differs: a list of prices without metal sizes, or without all others: Karpenter takes none
-        # of its prices over; Karpy takes those that are listed.
+        # Differs: an answer of the Pricing API with prices for metal sizes only, or without any for
+        # metal sizes: Karpenter uses none of its prices; Karpy uses those that it has.
         if not found:
             trouble = CloudUnavailable(call="pricing:GetProducts", problem="it lists no prices")
             self._on_trouble("refresh on-demand prices", trouble)

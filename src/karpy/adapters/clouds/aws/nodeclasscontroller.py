@@ -63,13 +63,13 @@ T = TypeVar("T")
 
 PERIOD: Final = timedelta(minutes=1)
 _FIRST_PAUSE: Final = 0.1
-"""Seconds until a node class is looked at again that could not be worked on; longer each time."""
+"""The first pause after a failed reconcile, in seconds; each further pause is longer."""
 _VALID_FOR: Final = timedelta(minutes=30)
 _WAITING_SHOWN: Final = 5
 
 
 class Workplace(Struct, frozen=True):
-    """What the controller works with."""
+    """The collaborators of the controller."""
 
     objects: Objects
     notices: Notices
@@ -84,23 +84,23 @@ class Workplace(Struct, frozen=True):
 
 
 class NodeClassController:
-    """Observe, decide, apply. What a node class says of itself is decided in core.aws."""
+    """Reconciles EC2NodeClasses: finds their AWS resources, writes the status core.aws computes."""
 
     def __init__(self, workplace: Workplace, on_failure: OnFailure, observer: Observer) -> None:
         self._at = workplace
         self._on_failure = on_failure
         self._observer = observer
         self._backoffs: dict[str, Backoff] = {}
-        """Of the node classes that could not be worked on the last time."""
+        """Backoffs of the node classes whose last reconcile failed."""
         self._recent: dict[tuple[str, str], tuple[object, datetime, Any]] = {}
-        """What was found for a step of a node class: for what, when, and the finding."""
+        """By node class and step: the input of the last search, its moment, and the result."""
         self._validated: dict[str, tuple[bytes, datetime, tuple[str, str]]] = {}
-        """What the last validation of a node class was made on, when, and what it came to."""
+        """By node class: the input of the last validation, its moment, and the result."""
 
     async def run(self) -> None:
-        """Keep all node classes up, until cancelled."""
+        """Reconcile all node classes, until cancelled."""
         await self._at.book.wait_until_synced()
-        self._observer.employ(1)
+        self._observer.set_workers(1)
         while True:
             seen, names = self._at.book.changes, sorted(self._at.book.classes)
             self._forget_others(names)
@@ -108,14 +108,14 @@ class NodeClassController:
             await self._at.book.wait_for_change(seen, min(pauses, default=PERIOD))
 
     async def reconcile(self, name: str) -> None:
-        """Bring one node class up to date."""
+        """Reconcile one node class."""
         found = self._at.book.find(name)
         if found is None:
             return
         if found.meta.is_deleting:
-            await self._end(found)
+            await self._finalize(found)
         else:
-            await self._keep_up(await self._held(found))
+            await self._update_status(await self._stamped(found))
 
     def _forget_others(self, names: list[str]) -> None:
         for known in (self._validated, self._backoffs):
@@ -125,18 +125,18 @@ class NodeClassController:
             del self._recent[step]
 
     async def _guarded(self, name: str) -> timedelta:
-        """Bring one node class up to date; return when to look at it again at the latest."""
+        """Reconcile one node class; return the longest pause until the next reconcile."""
         backoff = self._backoffs.pop(name, None) or Backoff(_FIRST_PAUSE, PERIOD.total_seconds())
         with Working(self._observer, name, self._on_failure):
             with suppress(Conflict):
-                # What another writer has changed comes by the watch, and is looked at again.
+                # The watch delivers the change of the other writer, which triggers a reconcile.
                 await self.reconcile(name)
             return PERIOD
         self._backoffs[name] = backoff
         return timedelta(seconds=backoff.next_pause())
 
-    async def _held(self, node_class: Ec2NodeClass) -> Ec2NodeClass:
-        """Write finalizer and hash on a node class."""
+    async def _stamped(self, node_class: Ec2NodeClass) -> Ec2NodeClass:
+        """Write finalizer and hash to a node class; return it with both."""
         spec = self._at.book.objects[node_class.name].get("spec") or {}
         digest = hash_node_class(spec, family_name(node_class.spec), self._at.settings.ca_bundle)
         stamped, _ = with_hash(node_class, digest, ())
@@ -159,8 +159,8 @@ class NodeClassController:
         version = written["metadata"]["resourceVersion"]
         return replace(stamped, meta=replace(stamped.meta, version=version))
 
-    async def _keep_up(self, node_class: Ec2NodeClass) -> None:
-        """Find everything that is selected, and write it with what follows."""
+    async def _update_status(self, node_class: Ec2NodeClass) -> None:
+        """Find the selected resources, validate, and write the status."""
         after, troubles = node_class, list[KarpyError]()
         reserved = ((RESERVATIONS_READY, self._with_reservations),) * self._at.settings.reserves
         for type_, step in (
@@ -173,18 +173,18 @@ class NodeClassController:
             (VALIDATED, self._validate),
         ):
             failed: list[KarpyError] = []
-            # One selector that cannot be asked about keeps none of the others from being written.
+            # A failed step does not keep the results of the other steps from being written.
             with Barrier(failed.append):
                 after = await step(after)
             for error in failed:
-                after = self._with_refusal(after, type_, error)
+                after = self._with_denial(after, type_, error)
             troubles += failed
         await self._write_status(node_class, after)
         if troubles:
             raise troubles[0]
 
-    def _with_refusal(self, known: Ec2NodeClass, type_: str, error: KarpyError) -> Ec2NodeClass:
-        """Say which permission lacks; what else goes wrong passes by itself."""
+    def _with_denial(self, known: Ec2NodeClass, type_: str, error: KarpyError) -> Ec2NodeClass:
+        """Write a missing permission into the condition; other errors are only retried."""
         if not isinstance(error, AwsRefused) or not is_forbidden(error.aws_code):
             return known
         message = f"{error.call} is not allowed; {error.hint}"
@@ -196,8 +196,8 @@ class NodeClassController:
         unsupported = "" if alias is None else why_unsupported(alias, version)
         if unsupported:
             return with_images(known, (), unsupported, at.clock.now())
-        # Differs: how soon a new image is found: Karpenter looks every five minutes; Karpy looks
-        # every AMI_REFRESH_INTERVAL, because that is what the setting says.
+        # Differs: how soon a new image is found: Karpenter searches every five minutes; Karpy
+        # searches every AMI_REFRESH_INTERVAL, because that is what the setting says.
         refresh = at.settings.image_refresh
         found = await self._remembered(
             "images", known, version, refresh, lambda: at.finders.images(known.spec, version)
@@ -207,7 +207,7 @@ class NodeClassController:
     async def _with_reservations(self, known: Ec2NodeClass) -> Ec2NodeClass:
         async def find() -> list[CapacityReservation]:
             found = await self._at.finders.reservations(known.spec)
-            # Launches count until EC2 is asked the next time.
+            # Between two answers of EC2, launches and terminations are counted.
             self._at.book.reservations.sync(found)
             return found
 
@@ -249,18 +249,18 @@ class NodeClassController:
         self,
         step: str,
         node_class: Ec2NodeClass,
-        beside: str,
+        version: str,
         fresh: timedelta,
         find: Callable[[], Awaitable[T]],
     ) -> T:
-        """Return what was found for a node class a little while ago, or find it now."""
-        now, for_what = self._at.clock.now(), (node_class.meta.uid, node_class.spec, beside)
+        """Return the recent result of a step for an unchanged node class, or search now."""
+        now, question = self._at.clock.now(), (node_class.meta.uid, node_class.spec, version)
         known = self._recent.get((node_class.name, step))
-        if known is not None and known[0] == for_what and now - known[1] < fresh:
+        if known is not None and known[0] == question and now - known[1] < fresh:
             remembered: T = known[2]
             return remembered
         found = await find()
-        self._recent[node_class.name, step] = for_what, now, found
+        self._recent[node_class.name, step] = question, now, found
         return found
 
     async def _validate(self, node_class: Ec2NodeClass) -> Ec2NodeClass:
@@ -286,17 +286,17 @@ class NodeClassController:
         known = self._validated.get(node_class.name)
         if known is not None and known[0] == key and now - known[1] < _VALID_FOR:
             return known[2]
-        refused = await self._at.provider.check(node_class) or ("", "")
-        self._validated[node_class.name] = key, now, refused
-        return refused
+        failure = await self._at.provider.check(node_class) or ("", "")
+        self._validated[node_class.name] = key, now, failure
+        return failure
 
-    async def _end(self, node_class: Ec2NodeClass) -> None:
-        """Clean up after a node class that no NodeClaim uses any more."""
+    async def _finalize(self, node_class: Ec2NodeClass) -> None:
+        """Delete the AWS resources of a deleting node class once no NodeClaim uses it."""
         if FINALIZER not in node_class.meta.finalizers:
             return
         claims = await self._claims_of(node_class.name)
         if claims:
-            self._tell_waiting(node_class, [record.name for record, _ in claims])
+            self._emit_waiting(node_class, [record.name for record, _ in claims])
             return
         if not self._at.settings.isolated_vpc:
             await self._at.profiles.delete_of(node_class)
@@ -309,12 +309,12 @@ class NodeClassController:
         except NotFound:
             return
 
-    def _tell_waiting(self, node_class: Ec2NodeClass, claims: list[str]) -> None:
+    def _emit_waiting(self, node_class: Ec2NodeClass, claims: list[str]) -> None:
         shown = ", ".join(sorted(claims)[:_WAITING_SHOWN])
         more = len(claims) - _WAITING_SHOWN
         text = f"{shown} and {more} other(s)" if more > 0 else shown
         subject = Subject(EC2_NODE_CLASS, node_class.name, uid=node_class.meta.uid)
-        self._at.notices.tell(
+        self._at.notices.emit(
             Notice(
                 subject,
                 "WaitingOnNodeClaimTermination",
@@ -331,7 +331,7 @@ class NodeClassController:
         try:
             await self._at.objects.patch(EC2_NODE_CLASS, before.name, patch, subresource="status")
         except (Conflict, NotFound):
-            # The watch tells what has changed, and the node class is looked at again.
+            # The watch delivers the change, which triggers another reconcile.
             return
 
     async def _claims_of(self, name: str) -> list[tuple[ClaimRecord, JsonObject]]:
@@ -349,12 +349,12 @@ class NodeClassController:
             try:
                 await self._at.objects.patch(NODE_CLAIM, before.name, Patch(PatchType.MERGE, body))
             except ClusterError:
-                # It is gone or was changed: the next round sees it as it is.
+                # The claim is gone or has changed: the next reconcile reads it again.
                 return
 
 
 def _key_of(node_class: Ec2NodeClass) -> bytes:
-    """Return what a validation depends on."""
+    """Return the input of a validation, for comparison."""
     status = node_class.status
     parts = (node_class.spec, status.subnets, status.security_groups, status.images)
     return repr((*parts, status.instance_profile)).encode()

@@ -1,4 +1,4 @@
-"""The controller `providers.ssm.invalidation`: parameters are asked anew once images are old."""
+"""The controller `providers.ssm.invalidation`: drops cached parameters of deprecated images."""
 
 from datetime import timedelta
 from typing import Final
@@ -13,15 +13,15 @@ PERIOD: Final = timedelta(minutes=30)
 
 
 class ParameterController:
-    """Has SSM parameters asked for anew once the image that they named is deprecated."""
+    """Drops SSM parameters from the cache whose image is deprecated."""
 
     def __init__(self, parameters: Parameters, calls: AwsCalls, clock: Clock) -> None:
         self._parameters = parameters
         self._calls = calls
         self._clock = clock
 
-    async def look(self) -> None:
-        """Look at the images that parameters name, those that may name another one day."""
+    async def invalidate(self) -> None:
+        """Drop the cached parameters whose image is deprecated."""
         known = self._parameters.mutable()
         if not known:
             return

@@ -12,7 +12,7 @@ PERIOD: Final = timedelta(minutes=30)
 
 
 class ProfileCollector:
-    """Deletes instance profiles that no node class and no NodeClaim names."""
+    """Deletes instance profiles that no node class and no NodeClaim uses."""
 
     def __init__(self, records: Records, book: NodeClassBook, profiles: Profiles) -> None:
         self._records = records

@@ -1,4 +1,4 @@
-"""Instance profiles: one is made for the role of a node class, and deleted with it."""
+"""Instance profiles: created for the role of a node class, and deleted with the node class."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -9,39 +9,39 @@ from karpy.codec.aws.answers import read_tags
 from karpy.core.aws.refusals import ALREADY_EXISTS, is_not_found, is_role_missing
 from karpy.core.aws.tags import (
     cluster_tag,
+    ec2_tags,
     is_profile_name,
     legacy_name,
     profile_name,
     profile_path,
     profile_tags,
     role_name,
-    written,
 )
 from karpy.errors import AwsRefused
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.ports.clock import Clock
 
 PROTECTED_FOR: Final = timedelta(hours=1)
-"""A profile that a node class had lately may still be that of a machine under way."""
+"""How long a profile is not deleted after a node class used it: launches may still need it."""
 _FRESH: Final = timedelta(minutes=15)
 _ROLE_MISSING_FOR: Final = timedelta(minutes=1)
 
 
 class Profiles:
-    """Keeps the instance profiles of a cluster."""
+    """Creates and deletes the instance profiles of a cluster."""
 
     def __init__(self, calls: AwsCalls, clock: Clock, cluster: str) -> None:
         self._calls = calls
         self._clock = clock
         self._cluster = cluster
         self._seen: dict[str, tuple[datetime, str]] = {}
-        """When a profile was last seen with its role."""
+        """By profile: when it was last seen with a role, and the role."""
         self._missing: dict[str, tuple[datetime, AwsRefused]] = {}
-        """Roles that do not exist."""
+        """Roles that do not exist: when that was seen, and the error."""
         self._protected: dict[str, datetime] = {}
 
     async def ensure(self, node_class: Ec2NodeClass) -> str:
-        """Have a profile with the role of a node class; return its name."""
+        """Return the name of a profile with the role of a node class; create it if needed."""
         spec = node_class.spec
         if spec.instance_profile:
             return spec.instance_profile
@@ -62,7 +62,7 @@ class Profiles:
         return name
 
     async def _adopted(self, node_class: Ec2NodeClass, role: str) -> str:
-        """Return the profile that the class has, if it is one of this cluster with its role."""
+        """Return the profile in the status, if it has the role and is one of this cluster."""
         name = node_class.status.instance_profile
         if not name or name in self._seen:
             return name if name and self._seen[name][1] == role else ""
@@ -82,7 +82,7 @@ class Profiles:
             await self._delete(legacy)
 
     async def collect(self, used: Collection[str]) -> None:
-        """Delete the profiles of this cluster that nothing uses and that no class had lately."""
+        """Delete the profiles of this cluster that are neither used nor protected."""
         now = self._clock.now()
         self._protected = {name: end for name, end in self._protected.items() if end > now}
         for each in await self._under():
@@ -91,7 +91,7 @@ class Profiles:
                 await self._delete(each)
 
     async def _under(self, uid: str = "") -> list[JsonObject]:
-        """List the profiles of this cluster, or of one node class: no others are ever deleted."""
+        """List the profiles of this cluster, or of one node class; only these may be deleted."""
         path = profile_path(self._calls.region, self._cluster, uid)
         found = await self._calls.list_instance_profiles(PathPrefix=path)
         return [each for each in found if each.get("Path", "").startswith(path)]
@@ -105,7 +105,7 @@ class Profiles:
             path = profile_path(self._calls.region, self._cluster, node_class.meta.uid)
             try:
                 await self._calls.create_instance_profile(
-                    InstanceProfileName=name, Path=path, Tags=written(tags)
+                    InstanceProfileName=name, Path=path, Tags=ec2_tags(tags)
                 )
             except AwsRefused as error:
                 if error.aws_code not in ALREADY_EXISTS:

@@ -1,4 +1,4 @@
-"""CloudProvider on EC2."""
+"""The port CloudProvider on EC2."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.classes import NodeClassBook
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
-from karpy.adapters.clouds.aws.instances import Origin, launched_machine, seen_machine
+from karpy.adapters.clouds.aws.instances import Origin, described_machine, launched_machine
 from karpy.adapters.clouds.aws.machines import Fleet, Machines
 from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.reports import Reports
@@ -110,19 +110,19 @@ REPAIR_POLICIES: Final = (
     RepairPolicy("KernelReady", FALSE, timedelta(minutes=30), ".*"),
     RepairPolicy("ContainerRuntimeReady", FALSE, timedelta(minutes=30), ".*"),
 )
-"""One of them applies to any reason, as node repair asks."""
+"""Node repair requires a policy that applies to any reason."""
 _TOKENS_MAX: Final = 10_000
 _LAUNCH_FAILURES: Final = "cloudprovider_instance_launch_failures_total"
 _TERMINATION_FAILURES: Final = "cloudprovider_instance_termination_failures_total"
 _USER_DATA_BYTES: Final = "ec2nodeclasses_userdata_bytes"
 
 
-_Asked: TypeAlias = tuple[tuple[InstanceType, ...], tuple[LaunchOption, ...], Wanted]
-"""What the choice of types depends on."""
+_Question: TypeAlias = tuple[tuple[InstanceType, ...], tuple[LaunchOption, ...], Wanted]
+"""The input of the choice of types."""
 
 
 class Parts(Struct, frozen=True):
-    """What the provider is put together of."""
+    """The collaborators of the provider."""
 
     settings: AwsSettings
     cluster: ClusterWatch
@@ -137,11 +137,11 @@ class Parts(Struct, frozen=True):
 
 class AwsProvider:
     """
-    A CloudProvider whose machines are instances of EC2.
+    A CloudProvider whose machines are EC2 instances.
 
-    Within a process two launches with one token start one machine: the second waits for the first
-    and gets the same answer. What a process before this one has launched and not written down is
-    found by garbage collection.
+    Within a process two launches with one token start one machine: the second launch waits for the
+    first and gets the same answer. A machine that an earlier process launched without recording it
+    is terminated by garbage collection.
     """
 
     name: Final = "aws"
@@ -150,27 +150,27 @@ class AwsProvider:
         self._parts = parts
         self._reports = reports or Reports()
         self._maker = CatalogMaker(parts.settings.types())
-        self._choices: Recent[_Asked, list[InstanceType]] = Recent()
+        self._choices: Recent[_Question, list[InstanceType]] = Recent()
         self._made: Recent[tuple[Batch, list[TemplateKind]], list[LaunchTemplate]] = Recent()
         self._launching: dict[str, asyncio.Task[Machine]] = {}
-        """By token."""
+        """Launches by token."""
 
     def start(self) -> None:
-        """Begin nothing: controllers keep types, prices and launch templates up."""
+        """Do nothing: controllers refresh types, prices and launch templates."""
 
     async def close(self) -> None:
-        """End all calls under way."""
+        """Cancel all calls under way."""
         await self._parts.machines.close()
 
     def catalog(self) -> Catalog:
-        """Return all instance types, per NodePool as its node class makes them."""
+        """Return all instance types, per NodePool under the settings of its node class."""
         parts = self._parts
         for name, each in parts.classes.classes.items():
             parts.classes.full_zones[name] = parts.subnets.full_zones(each)
         return self._maker.make(parts.marketplace.region(), parts.classes.settings())
 
     async def launch(self, spec: LaunchSpec) -> Machine:
-        """Start one machine; raise NoCapacity if nothing that would do can be had."""
+        """Start one machine; raise NoCapacity if every allowed offering is sold out."""
         task = self._launching.get(spec.token)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._launch(spec))
@@ -179,7 +179,7 @@ class AwsProvider:
         return await asyncio.shield(task)
 
     async def terminate(self, provider_id: str) -> None:
-        """Ask for the end of a machine; raise MachineNotFound once it is gone."""
+        """Request the termination of a machine; raise MachineNotFound once it is gone."""
         machines, id_ = self._parts.machines, machine_id(provider_id)
         known = machines.known(id_)
         machines.check_zone(id_, "ec2:TerminateInstances")
@@ -197,15 +197,16 @@ class AwsProvider:
     async def machine(self, provider_id: str) -> Machine:
         """Return one machine; raise MachineNotFound if it is gone."""
         machines, id_ = self._parts.machines, machine_id(provider_id)
-        return seen_machine(await machines.find(id_, is_fresh=not machines.is_shifted(id_)))
+        return described_machine(await machines.find(id_, is_fresh=not machines.is_shifted(id_)))
 
     async def machines(self) -> Sequence[Machine]:
         """
         List the machines that carry this cluster's tags.
 
-        A machine is tagged with its claim once it has a node. Until then this process knows it.
+        A machine is tagged with its claim once it has a node. Before that, only the process that
+        launched it knows the claim.
         """
-        found = map(seen_machine, await self._parts.machines.list())
+        found = map(described_machine, await self._parts.machines.list())
         claims = {each.provider_id: each.claim for each in self._launched()}
         return [
             each if each.claim else replace(each, claim=claims.get(each.provider_id, ""))
@@ -213,7 +214,7 @@ class AwsProvider:
         ]
 
     def _launched(self) -> Iterator[Machine]:
-        """Give the machines that this process has launched."""
+        """Yield the machines that this process has launched."""
         for task in self._launching.values():
             if task.done() and not task.cancelled() and task.exception() is None:
                 yield task.result()
@@ -233,7 +234,7 @@ class AwsProvider:
             instance = await self._parts.machines.find(machine_id(claim.provider_id))
             reason = find_machine_drift(observed, instance)
             if reason == "CapacityReservationDrift":
-                # A reservation that has ended turns its machines into others.
+                # When a reservation ends, its machines become on-demand.
                 fresh = await self._parts.machines.find(instance.id, is_fresh=True)
                 reason = find_machine_drift(observed, fresh)
         except DriftUnknown as error:
@@ -243,20 +244,20 @@ class AwsProvider:
 
     @property
     def repair_policies(self) -> tuple[RepairPolicy, ...]:
-        """Which nodes are called broken."""
+        """The conditions that call for repair."""
         return REPAIR_POLICIES
 
     async def reboot(self, provider_id: str, operation: str) -> None:
-        """Refuse: machines are replaced, never rebooted."""
+        """Raise RebootUnsupported: machines are replaced, never rebooted."""
         del provider_id, operation
         raise RebootUnsupported(provider=self.name)
 
     async def check(self, node_class: Ec2NodeClass) -> tuple[str, str] | None:
         """
-        Try a launch with a node class without starting a machine.
+        Make a dry run of a launch with a node class.
 
-        Returns why it would be refused, as reason and message; None if it would not be. A launch
-        template is made by this, as by a real launch. Raise CloudError if AWS does not say.
+        Return reason and message if AWS refuses it, else None. The dry run creates a launch
+        template, as a real launch does. Raise CloudError if AWS gives no answer.
         """
         launch = await self._trial(node_class)
         if launch is None:
@@ -267,7 +268,8 @@ class AwsProvider:
             return self._refusal(error)
         except NodeClassNotReady as error:
             # Differs: user data that cannot be read: Karpenter only logs why; Karpy writes it into
-            # the condition ValidationSucceeded, because only its owner can mend it.
+            # the condition ValidationSucceeded, because only the author of the user data can mend
+            # it.
             if isinstance(error.__cause__, UserDataInvalid):
                 return "UserDataInvalid", f"userData: {error.__cause__}"
             raise
@@ -297,7 +299,7 @@ class AwsProvider:
         return found
 
     async def _trial(self, node_class: Ec2NodeClass) -> "_Launch | None":
-        """Return a launch of the smallest machine that an image of a node class boots."""
+        """Return a launch of the cheapest type that an image of a node class boots."""
         settings = self._parts.classes.settings_of(node_class)
         region = self._parts.marketplace.region()
         catalog = await asyncio.to_thread(
@@ -312,18 +314,18 @@ class AwsProvider:
         if not usable:
             return None
         pools = self._parts.classes.requirements_of(node_class.name)
-        meant = [each for each in usable if _suits_any(each, pools)] or usable
-        smallest = min(meant, key=lambda each: (each.offerings[0].price or PRICE_MAX, each.name))
+        suitable = [each for each in usable if _suits_any(each, pools)] or usable
+        cheapest = min(suitable, key=lambda each: (each.offerings[0].price or PRICE_MAX, each.name))
         tenancy = trial_tenancy(pools)
         spec = LaunchSpec("", "", "", node_class.name, (), requirements=tenancy)
-        return _Launch(spec, node_class, Wanted({}), [smallest], ON_DEMAND)
+        return _Launch(spec, node_class, Wanted({}), [cheapest], ON_DEMAND)
 
     def _forget_failed(self, token: str) -> None:
-        """Let a launch that failed be tried again."""
+        """Forget a failed launch, so that its token can be launched again."""
         task = self._launching.get(token)
         if task is not None and (task.cancelled() or task.exception() is not None):
             del self._launching[token]
-        # NodeClaims that were launched long ago say so themselves.
+        # NodeClaims that were launched long ago have their provider ID in the status.
         while len(self._launching) > _TOKENS_MAX and next(iter(self._launching.values())).done():
             del self._launching[next(iter(self._launching))]
 
@@ -345,13 +347,13 @@ class AwsProvider:
         except AwsRefused as error:
             error.reason = launch_reason(error.aws_code, error.aws_message)
             if is_forbidden(error.aws_code):
-                # What AWS says may be longer than a condition: what to do goes first.
-                told = f"{error.call} is not allowed; {error.hint}"
-                error.message = f"{told}; AWS says: {error.aws_message}"
+                # A condition may cut off a long message of AWS: the hint comes first.
+                advice = f"{error.call} is not allowed; {error.hint}"
+                error.message = f"{advice}; AWS says: {error.aws_message}"
             raise
 
     def _types_for(self, spec: LaunchSpec, wanted: Wanted) -> list[InstanceType]:
-        """Choose types to launch with; launches that ask for the same share the choice."""
+        """Choose the types to launch with; equal launches share the choice."""
         catalog = self.catalog()
         types = catalog.types_for(spec.pool)
 
@@ -372,7 +374,7 @@ class AwsProvider:
         found = self._parts.classes.find(spec.node_class)
         if found is None or found.meta.is_deleting:
             subject = Subject(NODE_CLAIM, spec.claim, uid=spec.token)
-            self._reports.tell(class_missing(subject, spec.node_class))
+            self._reports.emit(class_missing(subject, spec.node_class))
             raise NodeClassNotReady(name=name, problem="it does not exist, or is being deleted")
         ready = found.status.conditions.get(READY)
         if ready is None or ready.status == UNKNOWN:
@@ -414,7 +416,7 @@ class AwsProvider:
             chosen, launch.capacity_type, launch.wanted, tags, launch.node_class.spec.context
         )
         fleet = await self._ask_for(request, launch, templates)
-        self._learn(fleet.errors, launch)
+        self._note_errors(fleet.errors, launch)
         if fleet.launched is None:
             parts.subnets.give_back(used, addresses)
             raise self._why_failed(fleet.errors, launch)
@@ -432,7 +434,7 @@ class AwsProvider:
         except AwsRefused as error:
             if error.aws_code != TEMPLATE_GONE:
                 raise
-        # Another process has deleted a template that this one took for granted: once more.
+        # Another process has deleted a template that is in our cache: create it and retry once.
         self._parts.templates.forget([each.name for each in templates])
         await self._templates(launch)
         return await self._parts.machines.launch(request)
@@ -462,7 +464,7 @@ class AwsProvider:
         return made
 
     def _template(self, machines: Batch, kind: TemplateKind) -> LaunchTemplate:
-        """Return a template; one with very long user data is reported."""
+        """Return a launch template; log a warning if its user data is close to the limit."""
         made = launch_template(machines, kind)
         size = user_data_bytes(made)
         if size >= USER_DATA_LARGE:
@@ -503,8 +505,8 @@ class AwsProvider:
             reserves=settings.reserves,
         )
 
-    def _learn(self, errors: Sequence[FleetError], launch: "_Launch") -> None:
-        """Remember what could not be had; also where a machine was launched all the same."""
+    def _note_errors(self, errors: Sequence[FleetError], launch: "_Launch") -> None:
+        """Remember the offerings and subnets that errors name, after a successful launch, too."""
         sold_out = self._parts.sold_out
         for each in errors:
             self._count_failure(each, launch)
@@ -512,7 +514,7 @@ class AwsProvider:
                 self._parts.subnets.note_full(each.subnet)
             elif each.code == SERVICE_LINKED_ROLE:
                 sold_out.capacity_types.add(SPOT)
-                self._reports.tell(_role_notice(launch.spec, each))
+                self._reports.emit(_role_notice(launch.spec, each))
             elif is_sold_out(each.code) and each.instance_type:
                 self._note_sold_out(each, launch)
 
@@ -578,7 +580,7 @@ class AwsProvider:
 
 
 class _Launch(Struct, frozen=True):
-    """One launch on its way."""
+    """One launch under way."""
 
     spec: LaunchSpec
     node_class: Ec2NodeClass
@@ -588,7 +590,7 @@ class _Launch(Struct, frozen=True):
 
 
 def machine_id(provider_id: str) -> str:
-    """Return the ID that EC2 gives a machine; raise MachineNotFound if it is none of EC2's."""
+    """Return the instance ID in a provider ID; raise MachineNotFound if it is not EC2's."""
     id_ = provider_id.rpartition("/")[2]
     if not id_.startswith("i-"):
         raise MachineNotFound(provider_id=provider_id)
@@ -600,7 +602,7 @@ def _suits_any(type_: InstanceType, pools: Sequence[Requirements]) -> bool:
 
 
 def _partition_of(spec: LaunchSpec) -> str:
-    """Return the partition of a placement group that is asked for; empty leaves it to EC2."""
+    """Return the required partition of a placement group; empty if EC2 chooses it."""
     wanted = spec.requirements.get(PLACEMENT_GROUP_PARTITION)
     is_one = wanted is not None and not wanted.complement and len(wanted.values) == 1
     return min(wanted.values) if wanted is not None and is_one else ""
@@ -611,7 +613,7 @@ def _place_labels(instance: Instance) -> dict[str, str]:
 
 
 def _role_notice(spec: LaunchSpec, error: FleetError) -> Notice:
-    """Return the event of a spot launch that lacks the service-linked role of spot."""
+    """Return the event of a spot launch without the service-linked role of EC2 Spot."""
     return Notice(
         Subject(NODE_CLAIM, spec.claim, uid=spec.token),
         "SpotServiceLinkedRoleCreationFailure",

@@ -1,4 +1,4 @@
-"""What AWS announces about machines: messages of a queue, and status checks of EC2."""
+"""Announcements of AWS about machines: messages of an SQS queue, and status checks of EC2."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -28,7 +28,7 @@ _IMPAIRED_FOR: Final = timedelta(minutes=2)
 _PAUSE_SECONDS: Final = 5.0
 _WAITING_MAX: Final = 100
 _STAMP_MAX: Final = 14
-"""Milliseconds since 1970 have so many digits until the year 5138."""
+"""The digits of a timestamp in milliseconds since 1970, until the year 5138."""
 _EVENT_CODES: Final = [
     "instance-reboot",
     "system-reboot",
@@ -64,8 +64,8 @@ class Announcements:
         self._on_trouble = (reports or Reports()).trouble
         self._on_count = (reports or Reports()).count
         self._waiting: asyncio.Queue[MachineEvent] = asyncio.Queue(_WAITING_MAX)
-        self._told: set[tuple[str, MachineFate]] = set()
-        """Failed status checks that were counted, until they succeed again."""
+        self._counted: set[tuple[str, MachineFate]] = set()
+        """Failing status checks that were counted; removed when they pass again."""
         self._handled: set[tuple[str, MachineFate]] = set()
         """Those of them that were acted on; the others are announced again."""
         self._receiving: Observer | None = None
@@ -76,7 +76,7 @@ class Announcements:
         self._receiving, self._checking = receiving, checking
 
     async def machine_events(self) -> AsyncIterator[MachineEvent]:
-        """Give what AWS announces, until cancelled."""
+        """Yield the announcements of AWS, until cancelled."""
         loops = [self._check_statuses()]
         if self._queue:
             loops.append(self._receive())
@@ -90,7 +90,7 @@ class Announcements:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def acknowledge(self, event: MachineEvent) -> None:
-        """Delete the message of an event, or take a failed status check for acted on."""
+        """Delete the message of an event, or mark a failing status check as handled."""
         if event.token:
             await self._delete(event.token)
         else:
@@ -117,7 +117,7 @@ class Announcements:
             AttributeNames=["SentTimestamp"],
         )
         for message in answer.get("Messages") or ():
-            # One that cannot be taken comes again later; those after it do not wait for that.
+            # A message that fails comes again later; the messages after it are handled now.
             with Barrier(partial(self._on_trouble, "take a message of the queue")):
                 await self._take(message)
 
@@ -146,14 +146,17 @@ class Announcements:
             await self._delete_quietly(receipt)
             return
         fate = MachineFate(read.kind)
-        await self._learn(fate, read.machines)
+        await self._note_capacity(fate, read.machines)
         await self._waiting.put(MachineEvent(fate, read.machines, sent, receipt))
 
-    async def _learn(self, fate: MachineFate, ids: tuple[str, ...]) -> None:
-        """Launch no machines for a while where EC2 takes some back."""
-        taken = fate in {MachineFate.SPOT_INTERRUPTED, MachineFate.RESERVATION_INTERRUPTED}
-        for each in ids if taken else ():
-            # What cannot be learned now keeps the machine from being drained in no case.
+    async def _note_capacity(self, fate: MachineFate, ids: tuple[str, ...]) -> None:
+        """Mark the offerings of interrupted machines as sold out for a while."""
+        is_interruption = fate in {
+            MachineFate.SPOT_INTERRUPTED,
+            MachineFate.RESERVATION_INTERRUPTED,
+        }
+        for each in ids if is_interruption else ():
+            # A failure here must not keep the machine from being drained.
             with Barrier(lambda _: None):
                 found = await self._machines.find(each)
                 if fate is MachineFate.SPOT_INTERRUPTED:
@@ -201,9 +204,9 @@ class Announcements:
             for each in scans[2]
             if any(map(_is_ahead, each.get("Events") or ()))
         }
-        for _, fate in failed - self._told:
+        for _, fate in failed - self._counted:
             self._on_count(Count(_UNHEALTHY, {"category": fate.value}))
-        self._told, self._handled = failed, self._handled & failed
+        self._counted, self._handled = failed, self._handled & failed
         for id_, fate in sorted(failed - self._handled, key=lambda each: (each[0], each[1].value)):
             await self._waiting.put(MachineEvent(fate, (id_,)))
 
@@ -221,7 +224,7 @@ def _observed(observer: Observer | None, failed: list[KarpyError]) -> Barrier:
 
 
 def _has_failed(status: object, now: datetime) -> bool:
-    """Say whether a status check has failed for so long that it is no passing trouble."""
+    """Say whether a status check has failed for two minutes or longer."""
     details = status.get("Details") if isinstance(status, dict) else None
     for each in details or ():
         since = each.get("ImpairedSince")

@@ -1,4 +1,4 @@
-"""Where the provider reports what happens: logs, metrics and events."""
+"""The sinks of the provider: logs, metrics and events."""
 
 from collections.abc import Callable
 from types import TracebackType
@@ -12,13 +12,13 @@ from karpy.model.notices import Notice
 from karpy.ports.observers import Observer, ReconcileResult
 
 OnTrouble = Callable[[str, KarpyError], None]
-"""Called with what could not be done, and why; it is tried again."""
+"""Called with a failed action and its error; the action is retried."""
 OnFailure = Callable[[str, KarpyError], None]
-"""Called with an object that could not be worked on, and why; it is tried again."""
+"""Called with the name of an object and the error of its reconcile, which is retried."""
 
 
 class Working(Barrier):
-    """Works on an object and reports that; a failure ends the work on this one alone."""
+    """A barrier around the reconcile of one object, which it reports to the observer."""
 
     def __init__(self, observer: Observer, key: str, on_failure: OnFailure) -> None:
         super().__init__(self._fail)
@@ -27,7 +27,7 @@ class Working(Barrier):
         self._on_failure = on_failure
 
     def __enter__(self) -> None:
-        """Begin with the object."""
+        """Report that the reconcile begins."""
         self._observer.take(self._key)
 
     def __exit__(
@@ -46,9 +46,9 @@ class Working(Barrier):
 
 
 class Reports(Struct, frozen=True):
-    """Listeners to what happens; without any, nothing is reported."""
+    """Callbacks for errors, counts, events and log lines; by default they do nothing."""
 
     trouble: OnTrouble = lambda *_: None
     count: Callable[[Count], None] = lambda _: None
-    tell: Callable[[Notice], None] = lambda _: None
+    emit: Callable[[Notice], None] = lambda _: None
     remark: Callable[[Remark], None] = lambda _: None

@@ -1,4 +1,4 @@
-"""What is known of requests to AWS when they end: how long they took, with how many tries."""
+"""Observation of requests to AWS: duration, status and number of tries."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ class Tried(Struct, frozen=True):
     """One try of a request; the status is that of HTTP, 0 without an answer."""
 
     service: str
-    """As AWS calls it: `EC2`."""
+    """The service ID of AWS: `EC2`."""
     action: str
     status: int
     seconds: float
@@ -81,7 +81,7 @@ class RequestWatch:
 
     def _end(self, context: dict[str, Any], event_name: str, **_: object) -> None:
         progress: _Progress | None = context.pop(_KEY, None)
-        # A request that is refused before it is begun ends, too.
+        # `after-call-error` also comes for a request that failed before `before-call`.
         if progress is not None:
             seconds = self._time() - progress.began
             action = _action(event_name)

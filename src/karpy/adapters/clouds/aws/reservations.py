@@ -1,4 +1,4 @@
-"""How many machines are left of capacity reservations, between two answers of EC2."""
+"""The capacity left in capacity reservations, counted between two answers of EC2."""
 
 from collections.abc import Iterable
 
@@ -8,29 +8,29 @@ from karpy.model.ec2 import CapacityReservation
 
 
 class Reservations:
-    """Counts launches and ends of machines until EC2 says again how many are left."""
+    """Capacity reservations with the capacity left, adjusted by launches and terminations."""
 
     def __init__(self) -> None:
         self._known: dict[str, CapacityReservation] = {}
 
     def sync(self, found: Iterable[CapacityReservation]) -> None:
-        """Take over what EC2 says now."""
+        """Replace the known reservations by those of an answer of EC2."""
         self._known |= {each.id: each for each in found}
 
     def find(self, id_: str) -> CapacityReservation | None:
-        """Return a reservation with the number of machines that are left."""
+        """Return a reservation with the capacity left, or None."""
         return self._known.get(id_)
 
     def take(self, id_: str) -> None:
-        """Count one machine less: it was launched."""
+        """Reduce the capacity left by one launched machine."""
         self._change(id_, -1)
 
     def give_back(self, id_: str) -> None:
-        """Count one machine more: one has ended."""
+        """Raise the capacity left by one terminated machine."""
         self._change(id_, 1)
 
     def note_empty(self, id_: str) -> None:
-        """Count none, until EC2 says otherwise."""
+        """Set the capacity left to zero, until the next answer of EC2."""
         known = self._known.get(id_)
         if known is not None:
             self._known[id_] = replace(known, left=0)

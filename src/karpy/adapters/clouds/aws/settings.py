@@ -1,4 +1,4 @@
-"""What flags and environment say to the AWS provider about its cluster and account."""
+"""Settings of the AWS provider, from flags and environment."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -15,9 +15,9 @@ class AwsSettings(Struct, frozen=True, kw_only=True):
 
     cluster_name: str = ""
     cluster_endpoint: str = ""
-    """Empty has EKS asked."""
+    """Empty means the endpoint that EKS returns."""
     ca_bundle: str = ""
-    """Base64; empty takes the one of the kubeconfig."""
+    """Base64; empty means the CA of the kubeconfig."""
     isolated_vpc: bool = False
     eks_control_plane: bool = False
     disable_dry_run: bool = False
@@ -28,24 +28,24 @@ class AwsSettings(Struct, frozen=True, kw_only=True):
     image_refresh: timedelta = timedelta(minutes=1)
     subnet_refresh: timedelta = timedelta(minutes=1)
     keeps_min_values: bool = True
-    """Whether a launch that cannot keep minValues is refused: MIN_VALUES_POLICY."""
+    """Whether a launch that cannot satisfy minValues is refused: MIN_VALUES_POLICY."""
     reserves: bool = True
-    """The gate ReservedCapacity."""
+    """The feature gate ReservedCapacity."""
     dns_address: str = ""
-    """That of the Service kube-dns; empty if it is not known."""
+    """The cluster IP of the Service kube-dns; empty if it is not known."""
 
     def filled(self, **found: str) -> "AwsSettings":
-        """Return the settings with what was found out filled in where nothing was given."""
+        """Return the settings with empty fields replaced by these values."""
         missing = {key: value for key, value in found.items() if not getattr(self, key)}
         return replace(self, **missing)
 
     def types(self) -> Ec2Settings:
-        """Return what changes instance types."""
+        """Return the settings that change instance types."""
         return Ec2Settings(self.vm_memory_overhead, self.reserved_enis)
 
 
 def read_settings(
     values: Mapping[str, Any], *, reserves: bool, keeps_min_values: bool = True
 ) -> AwsSettings:
-    """Make settings of what the flags of the provider say."""
+    """Make settings from the values of the provider's flags."""
     return AwsSettings(**values, reserves=reserves, keeps_min_values=keeps_min_values)

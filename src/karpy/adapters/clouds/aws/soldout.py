@@ -1,4 +1,4 @@
-"""What EC2 had no machine of lately, each for some minutes."""
+"""Offerings that EC2 had no capacity for lately; each entry lasts some minutes."""
 
 from collections.abc import Hashable
 from datetime import datetime, timedelta
@@ -21,11 +21,11 @@ class Lapsing(Generic[K]):
         self._until: dict[K, datetime] = {}
 
     def add(self, key: K) -> None:
-        """Take in a member, from now on for a while."""
+        """Add a member, or renew its time."""
         self._until[key] = self._clock.now() + self._lasting
 
     def discard(self, key: K) -> None:
-        """Take a member out early."""
+        """Remove a member before its time."""
         self._until.pop(key, None)
 
     def __contains__(self, key: K) -> bool:
@@ -33,7 +33,7 @@ class Lapsing(Generic[K]):
         return until is not None and self._clock.now() < until
 
     def members(self) -> frozenset[K]:
-        """Return all members; those whose time is over are forgotten."""
+        """Drop expired members; return the others."""
         now = self._clock.now()
         over = [key for key, until in self._until.items() if until <= now]
         for key in over:
@@ -42,7 +42,7 @@ class Lapsing(Generic[K]):
 
 
 class SoldOut:
-    """Offerings, capacity types and subnets that a launch could not have."""
+    """Offerings, capacity types and subnets that launches could not use."""
 
     def __init__(self, clock: Clock) -> None:
         self.offerings: Lapsing[tuple[str, str, str]] = Lapsing(clock)

@@ -1,4 +1,4 @@
-"""Subnets to launch in, and how many addresses launches under way will take."""
+"""The choice of subnets, with the addresses that launches under way will take."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ FRESH: Final = timedelta(minutes=1)
 
 
 class Subnets:
-    """Chooses in each zone the subnet with most free addresses."""
+    """Chooses the subnet with most free addresses in each zone."""
 
     def __init__(self, calls: AwsCalls, clock: Clock, sold_out: SoldOut) -> None:
         self._calls = calls
@@ -26,11 +26,11 @@ class Subnets:
         self._known: dict[str, Subnet] = {}
         self._asked: dict[str, datetime] = {}
         self._taken: dict[str, int] = {}
-        """Addresses that launches since the last answer will take, by subnet."""
+        """Addresses that launches since the last answer of EC2 will take, by subnet."""
         self._turn = asyncio.Lock()
 
     async def by_zone(self, node_class: Ec2NodeClass) -> dict[str, str]:
-        """Return the subnet to launch in for each zone of a node class."""
+        """Return the subnet to launch in, by zone of a node class."""
         ids = [each.id for each in node_class.status.subnets]
         await self._refresh(ids)
         best: dict[str, Subnet] = {}
@@ -44,12 +44,12 @@ class Subnets:
         return {zone: each.id for zone, each in best.items()}
 
     def take(self, subnets: Iterable[str], addresses: int) -> None:
-        """Count addresses as taken before EC2 does."""
+        """Count addresses of subnets as taken, before EC2 reports them as taken."""
         for each in subnets:
             self._taken[each] = self._taken.get(each, 0) + addresses
 
     def give_back(self, subnets: Iterable[str], addresses: int) -> None:
-        """Count addresses as free again, of subnets that a launch did not use."""
+        """Count addresses as free again in subnets that a launch did not use."""
         for each in subnets:
             self._taken[each] = max(0, self._taken.get(each, 0) - addresses)
 
@@ -75,12 +75,12 @@ class Subnets:
             stale = [each for each in ids if now - self._asked.get(each, now - FRESH) >= FRESH]
             if not stale:
                 return
-            # By a filter: one that was just deleted does not hide the others.
+            # A filter, unlike SubnetIds, does not fail for a subnet that was just deleted.
             filters = [{"Name": "subnet-id", "Values": stale}]
             try:
                 answers = await self._calls.describe_subnets(Filters=filters)
             except CloudError:
-                # What EC2 said last will do: it says no to what does not fit.
+                # The last answer is good enough: EC2 refuses a launch into a full subnet.
                 if not self._known.keys() >= {*stale}:
                     raise
                 return

@@ -1,4 +1,4 @@
-"""The controller `nodeclaim.tagging`: machines carry the names of their node and NodeClaim."""
+"""The controller `nodeclaim.tagging`: tags machines with the names of their node and NodeClaim."""
 
 import asyncio
 from typing import Final
@@ -17,7 +17,7 @@ TAGGED: Final = "karpenter.k8s.aws/tagged"
 CLUSTER_TAGGED: Final = "compatibility.karpenter.k8s.aws/cluster-name-tagged"
 _PERIOD: Final = 10.0
 _PAUSE: Final = 1.0
-"""EC2 takes one CreateTags a second from each account without complaint."""
+"""EC2 does not throttle one CreateTags a second."""
 _YES: Final = "true"
 
 
@@ -42,7 +42,7 @@ class TaggingController:
 
     async def run(self) -> None:
         """Tag machines, until cancelled."""
-        self._observer.employ(1)
+        self._observer.set_workers(1)
         while True:
             for kept in list(self._records.claims.all()):
                 claim = kept.record
@@ -53,7 +53,7 @@ class TaggingController:
             await asyncio.sleep(_PERIOD)
 
     async def tag(self, claim: ClaimRecord) -> None:
-        """Write the tags that a machine lacks, then that it has them."""
+        """Write the tags that a machine lacks, then annotate its NodeClaim as tagged."""
         id_ = claim.provider_id.rpartition("/")[2]
         wanted = {
             NAME: claim.node_name,
@@ -72,7 +72,7 @@ class TaggingController:
 
 
 def is_untagged(claim: ClaimRecord) -> bool:
-    """Say whether a claim has a node whose machine does not carry all of its tags yet."""
+    """Say whether a claim has a node, and no annotation that its machine is tagged."""
     if claim.meta.is_deleting or not claim.node_name or not claim.provider_id:
         return False
     annotations = claim.meta.annotations

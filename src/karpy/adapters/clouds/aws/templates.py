@@ -1,4 +1,4 @@
-"""Launch templates in EC2: made when a launch needs them, deleted when none has for a while."""
+"""Launch templates in EC2: created when a launch needs them, deleted when they are unused."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ _CLASS_TAG: Final = "karpenter.k8s.aws/ec2nodeclass"
 
 
 class Templates:
-    """Knows the launch templates of this cluster, by name."""
+    """Creates and deletes the launch templates of this cluster."""
 
     def __init__(self, calls: AwsCalls, clock: Clock, cluster: str) -> None:
         self._calls = calls
         self._clock = clock
         self._cluster = cluster
         self._used: dict[str, datetime] = {}
-        """When each was last needed."""
+        """When each template was last needed, by name."""
         self._turn = asyncio.Lock()
 
     async def ensure(self, template: LaunchTemplate, tags: Sequence[dict[str, str]]) -> None:
-        """Have a template exist; raise AwsRefused."""
+        """Create a template unless it exists; raise AwsRefused."""
         async with self._turn:
             if template.name not in self._used and not await self._exists(template.name):
                 await self._create(template, tags)
@@ -43,23 +43,23 @@ class Templates:
                 TagSpecifications=[{"ResourceType": "launch-template", "Tags": list(tags)}],
             )
         except AwsRefused as error:
-            # EC2 may list a template only a while after it was made: its name says what is in it.
+            # EC2 may list a template only after a while. Its name is a hash of its content.
             if error.aws_code not in ALREADY_EXISTS:
                 raise
 
     def forget(self, names: Sequence[str]) -> None:
-        """Take templates for gone, though this process has not deleted them."""
+        """Drop templates from the cache: another process may have deleted them."""
         for each in names:
             self._used.pop(each, None)
 
     async def adopt(self) -> None:
-        """Take over the templates that the leader before this one has made; forget older ones."""
+        """Take over the templates that exist in EC2, such as those of an earlier leader."""
         filters = [{"Name": f"tag:{CLUSTER_NAME}", "Values": [self._cluster]}]
         began = self._clock.now()
         async with self._turn:
             found = await self._calls.describe_launch_templates(Filters=filters)
             now = self._clock.now()
-            # Launches go on meanwhile.
+            # Launches during the call have used templates that its answer may lack.
             own = {name: used for name, used in self._used.items() if used >= began}
             self._used = {each["LaunchTemplateName"]: now for each in found} | own
 
@@ -72,7 +72,7 @@ class Templates:
                 self._used.pop(name, None)
 
     async def delete_of(self, node_class: str) -> None:
-        """Delete all templates of a node class, also those of an earlier process."""
+        """Delete all templates of a node class, including those of an earlier process."""
         filters = [
             {"Name": f"tag:{CLUSTER_NAME}", "Values": [self._cluster]},
             {"Name": f"tag:{_CLASS_TAG}", "Values": [node_class]},

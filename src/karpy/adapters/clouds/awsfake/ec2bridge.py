@@ -1,4 +1,4 @@
-"""EC2 as moto has it, with what moto lacks or answers wrongly."""
+"""EC2 of moto, with the calls that moto lacks or answers wrongly."""
 
 import base64
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ from karpy.model.instances import MICROS_PER_DOLLAR
 from karpy.model.labels import ON_DEMAND, SPOT
 
 Moto: TypeAlias = Any
-"""An object of moto, whose models carry no types."""
+"""An object of moto, whose models have no type annotations."""
 
 USER_DATA_MAX: Final = 16_384
 _TYPES_A_PAGE: Final = 100
@@ -41,7 +41,7 @@ _NO_TEMPLATE: Final = "InvalidLaunchTemplateName.NotFoundException"
 
 
 class _Written(ActionResult):
-    """An answer that is text already."""
+    """An answer that is already serialized."""
 
     def execute_result(self, context: ActionContext) -> TYPE_RESPONSE:
         del context
@@ -49,14 +49,14 @@ class _Written(ActionResult):
 
 
 class Ec2Bridge(EC2Response):
-    """The calls that moto lacks, or that the provider would be misled by."""
+    """The calls that moto lacks, or whose answers would mislead the provider."""
 
     tables: ClassVar[Tables]
     written: ClassVar[dict[tuple[str, str], str]]
-    """Items of long lists, as XML: writing them is most of the work."""
+    """A cache of the items of long lists as XML, because writing them takes most of the time."""
 
     def call_action(self) -> TYPE_RESPONSE:
-        """Count each call, and refuse those that are to be refused."""
+        """Count each call, and raise its injected refusal."""
         refused = self.tables.admit(self._get_action())
         if refused is None:
             return super().call_action()
@@ -305,7 +305,7 @@ class Ec2Bridge(EC2Response):
         lifecycle: str,
         count: int,
     ) -> JsonObject:
-        """Start machines of one override, with everything that the launch template says."""
+        """Start machines of one override by the launch template."""
         data = template.latest_version().data
         made = self.ec2_backend.run_instances(
             override.get("ImageId") or data.get("ImageId"),
@@ -326,7 +326,7 @@ class Ec2Bridge(EC2Response):
             tags=_tags_by_kind(self._get_param("TagSpecifications", []), data),
         )
         for each in made.instances:
-            self._dress(each, data, offer, lifecycle)
+            self._complete(each, data, offer, lifecycle)
         return {
             "LaunchTemplateAndOverrides": _said(template, override, offer),
             "Lifecycle": lifecycle,
@@ -334,8 +334,8 @@ class Ec2Bridge(EC2Response):
             "InstanceType": offer.instance_type,
         }
 
-    def _dress(self, instance: Moto, data: JsonObject, offer: Offer, lifecycle: str) -> None:
-        """Give an instance what EC2 takes from its launch template, and moto does not."""
+    def _complete(self, instance: Moto, data: JsonObject, offer: Offer, lifecycle: str) -> None:
+        """Set the fields of an instance that moto does not take from the launch template."""
         placement = data.get("Placement") or {}
         instance.placement.tenancy = placement.get("Tenancy", "default")
         zones = {each.availability_zone: each.availability_zone_id for each in self._subnets()}
@@ -448,7 +448,7 @@ class Ec2Bridge(EC2Response):
 
 
 def add_image(backend: Moto, seed: ImageSeed) -> None:
-    """Have an image exist in the EC2 of moto."""
+    """Add an image to the EC2 of moto."""
     if seed.id in backend.amis:
         return
     backend.amis[seed.id] = Ami(
@@ -501,5 +501,5 @@ def _reservation_tags(specifications: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def micros_text(micros: int) -> str:
-    """Write a price as Pricing does."""
+    """Write a price in the format of Pricing."""
     return f"{micros / MICROS_PER_DOLLAR:.10f}"

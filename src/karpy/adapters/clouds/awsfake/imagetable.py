@@ -1,4 +1,4 @@
-"""The images of EKS, and the public parameters that name them."""
+"""The images of EKS, and the public SSM parameters that hold their IDs."""
 
 import re
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ _LONG_AGO: Final = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 class ImageSeed(Struct, frozen=True):
-    """An image, as far as a fake needs to know it."""
+    """The fields of an image that the fake stores."""
 
     id: str
     name: str
@@ -76,7 +76,7 @@ def _al2023(match: re.Match[str], release: str) -> ImageSeed | None:
 
 
 def _dated_seed(prefix: str, wanted: str, release: str, architecture: str) -> ImageSeed | None:
-    """Return the image of a day; None of a day that has not come, and of no day."""
+    """Return the image of a date; None for a date in the future, and for other versions."""
     if wanted == "recommended":
         return image_seed(prefix + release, architecture)
     date = wanted.removeprefix(prefix)
@@ -98,7 +98,7 @@ def _win(match: re.Match[str], release: str) -> ImageSeed:
 
 
 def _is_released(version: str) -> bool:
-    """Say whether there is a version of Bottlerocket, such as `1.46.0`, by now."""
+    """Say whether a version of Bottlerocket, such as `1.46.0`, has been released."""
     parts, last = version.split("."), _BOTTLEROCKET.split(".")
     if len(parts) != len(last) or not all(each.isdecimal() for each in parts):
         return False
@@ -110,7 +110,7 @@ def _created(name: str) -> datetime:
 
 
 def _day(name: str) -> datetime | None:
-    """Return the day in a name; None if there is none."""
+    """Return the date in a name, or None."""
     match = _DATED.search(name)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""What a fake EC2 sells: prices, what is sold out, and which override a fleet launches as."""
+"""The market of a fake EC2: prices, sold-out offerings, and the choice among overrides."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ NO_ADDRESSES: Final = "InsufficientFreeAddressesInSubnet"
 NOTHING_RESERVED: Final = "ReservationCapacityExceeded"
 _BY_PRIORITY: Final = frozenset({"prioritized", "capacity-optimized-prioritized"})
 _UNKNOWN: Final = 50_000
-"""Micro-dollars per hour of a type that no table has a price of."""
+"""Micro-dollars per hour of a type without a price in any table."""
 _SPOT_LEAST: Final = 30
 _SPOT_SPREAD: Final = 30
 """Spot costs 30 to 60 % of on-demand, depending on type and zone alone."""
@@ -29,7 +29,7 @@ class Offer(Struct, frozen=True):
     priority: float = 0.0
     reservation: str = ""
     index: int = 0
-    """Which override of the request it is."""
+    """The index of the override in the request."""
     is_full: bool = False
     """Whether its subnet has no free address."""
 
@@ -43,37 +43,37 @@ class Fault(Struct, frozen=True):
 
 
 class Taken(Struct, frozen=True):
-    """What a fleet request comes to."""
+    """The result of a fleet request: offers to launch, and faults."""
 
     offers: tuple[Offer, ...] = ()
-    """One for each machine."""
+    """One offer for each machine."""
     faults: tuple[Fault, ...] = ()
 
 
 class Market:
-    """Prices, and what is sold out; a test or a person changes either while it runs."""
+    """Prices and sold-out offerings, which may be changed while the fake runs."""
 
     def __init__(self, on_demand: Mapping[str, int]) -> None:
         """Take prices in micro-dollars per hour, by instance type."""
         self._on_demand = dict(on_demand)
         self._sold_out: set[tuple[str, str, str]] = set()
         self.left: dict[str, int] = {}
-        """How many machines are left of each capacity reservation."""
+        """The capacity left in each capacity reservation."""
 
     def sell_out(self, capacity_type: str = ANY, instance_type: str = ANY, zone: str = ANY) -> None:
-        """Have no machines of a kind; a star stands for all."""
+        """Mark offerings as sold out; a star matches all."""
         self._sold_out.add((capacity_type, instance_type, zone))
 
     def restock(self) -> None:
-        """Have machines of every kind again."""
+        """Mark all offerings as available again."""
         self._sold_out.clear()
 
     def set_price(self, instance_type: str, micros: int) -> None:
-        """Change what a type costs on demand."""
+        """Set the on-demand price of a type."""
         self._on_demand[instance_type] = micros
 
     def price(self, capacity_type: str, instance_type: str, zone: str) -> int:
-        """Return micro-dollars per hour."""
+        """Return the price in micro-dollars per hour."""
         price = self._on_demand.get(instance_type, _UNKNOWN)
         if capacity_type != SPOT:
             return price
@@ -81,11 +81,11 @@ class Market:
         return max(1, price * percent // 100)
 
     def dollars(self, capacity_type: str, instance_type: str, zone: str = "") -> str:
-        """Return dollars per hour as AWS writes them."""
+        """Return the price in dollars per hour, in the format of AWS."""
         return f"{self.price(capacity_type, instance_type, zone) / MICROS_PER_DOLLAR:.6f}"
 
     def is_sold_out(self, capacity_type: str, offer: Offer) -> bool:
-        """Say whether there is no machine of an offer."""
+        """Say whether an offer is sold out."""
         if offer.is_full:
             return True
         if offer.reservation:
@@ -99,7 +99,7 @@ class Market:
     def take(
         self, offers: Sequence[Offer], capacity_type: str, strategy: str, machines: int
     ) -> Taken:
-        """Launch as the best offers that are left, going by the strategy of a fleet."""
+        """Choose the best available offers by the allocation strategy of a fleet."""
         taken: list[Offer] = []
         faults: dict[Offer, Fault] = {}
         ranked = sorted(offers, key=lambda each: self._rank(each, capacity_type, strategy))
@@ -115,7 +115,7 @@ class Market:
         return Taken(tuple(taken), tuple(faults.values()))
 
     def give_back(self, reservation: str) -> None:
-        """Have a machine of a reservation end."""
+        """Raise the capacity left in a reservation by one."""
         if reservation in self.left:
             self.left[reservation] += 1
 

@@ -1,4 +1,4 @@
-"""IAM and SSM as moto has them, mended; Pricing and the zonal shift, which moto has not."""
+"""IAM and SSM of moto with corrections; Pricing and zonal shift, which moto lacks."""
 
 import json
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ _METAL_FAMILY: Final = "Compute Instance (bare metal)"
 
 
 class IamBridge(IamResponse):
-    """Lists instance profiles by their path, as IAM does."""
+    """IAM that lists instance profiles by path."""
 
     def list_instance_profiles(self) -> ActionResult:
         prefix = self._get_param("PathPrefix") or "/"
@@ -29,7 +29,7 @@ class IamBridge(IamResponse):
 
 
 class SsmBridge(SimpleSystemManagerResponse):
-    """Knows the public parameters of the images of EKS."""
+    """SSM with the public parameters for the images of EKS."""
 
     tables: ClassVar[Tables]
 

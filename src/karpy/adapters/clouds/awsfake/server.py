@@ -35,7 +35,7 @@ from karpy.adapters.clouds.awsfake.tables import Tables
 from karpy.adapters.clouds.awsfake.typetable import types_of, zones_of
 
 ACCOUNT: Final = "123456789012"
-"""The one that moto gives to credentials of no account of its own."""
+"""The account that moto assigns to unknown credentials."""
 DISCOVERY: Final = "karpenter.sh/discovery"
 _OWN: Final = {"pricing": "pricing.", "arc-zonal-shift": "arc-zonal-shift."}
 _EVENTS: Final = (
@@ -55,7 +55,7 @@ _ALIASES: Final = (
 
 
 class Account(Struct, frozen=True):
-    """What there is in the account from the start."""
+    """The initial content of the account."""
 
     region: str = "us-west-2"
     cluster: str = "demo"
@@ -63,11 +63,11 @@ class Account(Struct, frozen=True):
     families: Sequence[str] = ()
     """Families of instance types that are sold; empty sells all."""
     sold_out: Sequence[str] = ()
-    """What there are no machines of: capacity type, instance type and zone, with slashes."""
+    """Offerings that are sold out, as `capacity type/instance type/zone`."""
 
 
 class RunningInstance(Struct, frozen=True):
-    """An instance, as the machine itself knows it."""
+    """An instance, with the facts that its machine can read."""
 
     id: str
     instance_type: str
@@ -78,7 +78,7 @@ class RunningInstance(Struct, frozen=True):
 
 
 class AwsFake:
-    """Serves AWS on loopback from `start` to `stop`; one a process, since moto's state is one."""
+    """Serves AWS on loopback from `start` to `stop`; one per process, because moto is global."""
 
     def __init__(self, account: Account | None = None, port: int = 0) -> None:
         self.account = account or Account()
@@ -93,12 +93,12 @@ class AwsFake:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def environ(self) -> dict[str, str]:
-        """The variables by which every client of AWS finds it."""
+        """The environment variables that direct clients of AWS to the server."""
         return {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_REGION": self.account.region,
@@ -107,7 +107,7 @@ class AwsFake:
         }
 
     def start(self) -> None:
-        """Put what an account needs into it, and listen; raise OSError if the port is taken."""
+        """Create the initial content, and listen; raise OSError if the port is taken."""
         self._empty()
         app = _Dispatcher(self._app_of)
         self._server = make_server(
@@ -119,7 +119,7 @@ class AwsFake:
         self._thread.start()
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._server is not None and self._thread is not None:
             self._server.shutdown()
             self._server.server_close()
@@ -129,7 +129,7 @@ class AwsFake:
     # --- a hand on it -----------------------------------------------------------------------------
 
     def instances(self) -> list[RunningInstance]:
-        """Return the instances that run."""
+        """Return the running instances."""
         return [
             RunningInstance(
                 each.id,
@@ -152,11 +152,11 @@ class AwsFake:
         return sorted(each.name for each in self._iam.get_instance_profiles())
 
     def terminate(self, instance: str) -> None:
-        """End an instance, as a person in the console does."""
+        """Terminate an instance, as through the console."""
         self._ec2.terminate_instances([instance])
 
     def release_images(self, release: str) -> None:
-        """Have new images of EKS; `v20260201` is a release."""
+        """Publish new images of EKS; a release is named like `v20260201`."""
         self.tables.release = release
 
     def announce(self, detail_type: str, detail: Mapping[str, object], source: str = "") -> None:
@@ -175,7 +175,7 @@ class AwsFake:
         queues.send_message(self.account.cluster, json.dumps(event))
 
     def interrupt(self, instance: str) -> None:
-        """Announce that a spot instance is taken back in two minutes."""
+        """Announce that a spot instance is interrupted in two minutes."""
         detail = {"instance-id": instance, "instance-action": "terminate"}
         self.announce("EC2 Spot Instance Interruption Warning", detail)
 
@@ -206,11 +206,11 @@ class AwsFake:
         return _app(path, bind())
 
     def _bound(self, bridge: type[BaseResponse]) -> type[BaseResponse]:
-        """Return a class of answers that knows the tables of this server."""
+        """Return a subclass of a bridge with the tables of this server."""
         return type(bridge.__name__, (bridge,), {"tables": self.tables, "written": {}})
 
     def _empty(self) -> None:
-        """Forget what a server before this one has left in the memory of moto."""
+        """Clear the state that an earlier server has left in moto."""
         os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
         for service in ("ec2", "iam", "eks", "sqs", "ssm", "events"):
             accounts: Moto = get_backend(service)
@@ -243,7 +243,7 @@ class AwsFake:
         self._route_events()
 
     def _route_events(self) -> None:
-        """Have events that are put to EventBridge arrive in the queue."""
+        """Route events from EventBridge to the queue."""
         region, cluster = self.account.region, self.account.cluster
         events = get_backend("events")[ACCOUNT][region]
         queue = f"arn:aws:sqs:{region}:{ACCOUNT}:{cluster}"
@@ -255,7 +255,7 @@ class AwsFake:
 
 
 class _Dispatcher(DomainDispatcherApplication):
-    """Knows the services that moto has not."""
+    """Finds the services that moto lacks."""
 
     def get_backend_for_host(self, host: str | None) -> Moto:
         for service, prefix in _OWN.items():

@@ -1,4 +1,4 @@
-"""What the fake knows beside moto; tests and `karpy aws fake` change it while it serves."""
+"""The state of the fake outside moto; tests and `karpy aws fake` change it while it serves."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from karpy.adapters.clouds.awsfake.market import Market
 
 JsonObject: TypeAlias = dict[str, Any]
 JsonAnything: TypeAlias = Any
-"""A value of an answer, which only its reader knows."""
+"""Any value in an answer."""
 
 
 class Tables:
@@ -23,18 +23,18 @@ class Tables:
         types: Mapping[str, JsonObject],
         zones: Mapping[str, Sequence[str]],
     ) -> None:
-        """Sell types, each in the zones that are named for it, at micro-dollars per hour."""
+        """Take the instance types, the zones of each, and prices in micro-dollars per hour."""
         self.region = region
         self.market = Market(prices)
         self.release = RELEASE
-        """The latest release of all images of EKS."""
+        """The latest release of the images of EKS."""
         self.types = {name: each for name, each in types.items() if name in zones}
-        """What DescribeInstanceTypes says of each type."""
+        """The answer of DescribeInstanceTypes for each type."""
         self.zones = {name: tuple(some) for name, some in zones.items() if name in types}
         self.reservations: dict[str, JsonObject] = {}
         self.groups: dict[str, JsonObject] = {}
         self.health: dict[str, JsonObject] = {}
-        """What DescribeInstanceStatus says of instances that are not well."""
+        """The answers of DescribeInstanceStatus for impaired instances."""
         self.shifts: list[JsonObject] = []
         self.calls: dict[str, int] = {}
         """How often each call was made."""
@@ -44,18 +44,18 @@ class Tables:
     def refuse(
         self, call: str, code: str = "RequestLimitExceeded", message: str = "", times: int = 1
     ) -> None:
-        """Have a call such as `CreateFleet` refused so many times; the usual reason is haste."""
+        """Refuse a call such as `CreateFleet` a number of times, by default with throttling."""
         said = message or f"{call} was refused."
         with self.lock:
             self._refusals.setdefault(call, []).append((code, said, times))
 
     def allow(self, call: str) -> None:
-        """Refuse a call no more."""
+        """Stop refusing a call."""
         with self.lock:
             self._refusals.pop(call, None)
 
     def admit(self, call: str) -> tuple[str, str] | None:
-        """Count a call; return code and message if it is to be refused."""
+        """Count a call; return code and message of its injected refusal, or None."""
         with self.lock:
             self.calls[call] = self.calls.get(call, 0) + 1
             left = self._refusals.get(call)
@@ -71,7 +71,7 @@ class Tables:
     def reserve(
         self, id_: str, instance_type: str, zone: str, machines: int, **more: JsonAnything
     ) -> None:
-        """Have a capacity reservation; further fields are those of EC2."""
+        """Add a capacity reservation; further fields are those of EC2."""
         with self.lock:
             self.market.left[id_] = machines
             self.reservations[id_] = {
@@ -88,7 +88,7 @@ class Tables:
             }
 
     def described_reservations(self) -> list[JsonObject]:
-        """Return the capacity reservations with what is left of them now."""
+        """Return the capacity reservations with their available count."""
         with self.lock:
             return [
                 {**each, "AvailableInstanceCount": self.market.left[id_]}
@@ -96,7 +96,7 @@ class Tables:
             ]
 
     def group(self, id_: str, name: str, strategy: str, partitions: int = 0) -> None:
-        """Have a placement group."""
+        """Add a placement group."""
         made: JsonObject = {
             "GroupId": id_,
             "GroupName": name,
@@ -108,7 +108,7 @@ class Tables:
         self.groups[name] = made
 
     def impair(self, instance: str, check: str = "instance", since: datetime | None = None) -> None:
-        """Have a status check of an instance fail: `instance` or `system`."""
+        """Let a status check of an instance fail: `instance` or `system`."""
         when = since or datetime.now(UTC)
         failed = {
             "Status": "impaired",
@@ -118,16 +118,16 @@ class Tables:
         self.health.setdefault(instance, {})[key] = failed
 
     def schedule(self, instance: str, code: str = "instance-retirement") -> None:
-        """Announce an event of an instance."""
+        """Schedule an event of an instance."""
         event = {"Code": code, "Description": "The instance is scheduled to be retired"}
         self.health.setdefault(instance, {}).setdefault("Events", []).append(event)
 
     def heal(self, instance: str) -> None:
-        """Have an instance be well again."""
+        """Let all status checks of an instance pass again."""
         self.health.pop(instance, None)
 
     def shift(self, zone_id: str, until: datetime) -> None:
-        """Have traffic shifted away from a zone."""
+        """Start a zonal shift away from a zone."""
         self.shifts.append(
             {
                 "appliedStatus": "APPLIED",
@@ -142,7 +142,7 @@ class Tables:
 
 
 def has_tags(tags: object, filters: Sequence[tuple[str, Sequence[str]]]) -> bool:
-    """Say whether tags meet all filters on tags; others are not looked at."""
+    """Say whether tags match all filters on tags; other filters are ignored."""
     known = {each["Key"]: each.get("Value", "") for each in tags} if isinstance(tags, list) else {}
     for name, values in filters:
         if name == "tag-key" and not any(each in known for each in values):

@@ -1,4 +1,4 @@
-"""The instance types of the fake: those of moto, and kinds of accelerators that moto lacks."""
+"""The instance types of the fake: those of moto, and accelerated types that moto lacks."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
 JsonAnything: TypeAlias = Any
-"""What is in a file of JSON, which only its reader knows."""
+"""Any JSON value."""
 
 _GPUS: Final = {
     "g4ad": ("Radeon Pro V520", "AMD", 8_192, "AMD", 3.0),
@@ -18,7 +18,7 @@ _GPUS: Final = {
     "p3": ("V100", "NVIDIA", 16_384, "Intel", 2.7),
 }
 _MADE: Final = (
-    # type, what it is like, vCPUs, MiB, accelerators
+    # type, the type of moto that it is copied from, vCPUs, MiB, accelerators
     ("g4ad.xlarge", "g4dn.xlarge", 4, 16_384, 1),
     ("g4ad.2xlarge", "g4dn.2xlarge", 8, 32_768, 1),
     ("g4ad.4xlarge", "g4dn.4xlarge", 16, 65_536, 1),
@@ -32,7 +32,7 @@ _MADE: Final = (
 
 
 def types_of(families: Collection[str] = ()) -> dict[str, JsonObject]:
-    """Return the types of some families, or all."""
+    """Return the types of these families; without families, all types."""
     return {
         name: each
         for name, each in known_types().items()
@@ -42,14 +42,14 @@ def types_of(families: Collection[str] = ()) -> dict[str, JsonObject]:
 
 @lru_cache(maxsize=1)
 def known_types() -> dict[str, JsonObject]:
-    """Return what DescribeInstanceTypes says of each type, by name."""
+    """Return the answer of DescribeInstanceTypes for each type, by name."""
     known: dict[str, JsonObject] = _resource("instance_types.json.gz")
     return known | {each[0]: _made(known[each[1]], *each) for each in _MADE}
 
 
 @lru_cache(maxsize=4)
 def zones_of(region: str) -> dict[str, tuple[str, ...]]:
-    """Return the zones of a region that each type is sold in."""
+    """Return the zones of a region in which each type is sold, by type."""
     rows = _resource(f"instance_type_offerings/availability-zone/{region}.json.gz")
     zones: dict[str, list[str]] = {}
     for each in rows:

@@ -1,4 +1,4 @@
-"""Answers of EC2 as XML, fast: lists of types and offers are a megabyte."""
+"""A fast writer of EC2's XML, for lists of types and offerings that take a megabyte."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -22,7 +22,7 @@ def write_item(shape: Shape, value: object) -> str:
 
 
 def write_answer(operation: OperationModel, key: str, items: Iterable[str], token: str) -> str:
-    """Write an answer whose items are written already."""
+    """Write an answer around items that are already written."""
     name = operation.output_shape.members[key].serialization["name"]
     next_token = f"<nextToken>{escape(token)}</nextToken>" if token else ""
     return (

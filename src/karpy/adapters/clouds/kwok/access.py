@@ -1,4 +1,4 @@
-"""The API server, which is all the cloud that KWOK has."""
+"""Access to the API server, which is the cloud of the KWOK provider."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ _PAGE: Final = 500
 
 @contextmanager
 def asking(call: str) -> Iterator[None]:
-    """Say of a failed call that the cloud could not be asked."""
+    """Turn errors of the API server into CloudUnavailable."""
     try:
         yield
     except (ClusterError, CredentialsRefused) as error:
@@ -32,7 +32,7 @@ async def find(objects: Objects, kind: Kind, name: str) -> JsonObject | None:
 
 
 async def every(objects: Objects, kind: Kind) -> AsyncIterator[JsonObject]:
-    """Return all objects of a kind, page by page."""
+    """Yield all objects of a kind, page by page."""
     token = ""
     while True:
         with asking(f"list {kind}"):
@@ -45,7 +45,7 @@ async def every(objects: Objects, kind: Kind) -> AsyncIterator[JsonObject]:
 
 
 async def find_class(objects: Objects, name: str) -> NodeClass:
-    """Return a node class; nothing can be launched with one that is not there."""
+    """Return a node class; one that does not exist has a problem that forbids launches."""
     obj = await find(objects, KWOK_NODE_CLASS, name)
     if obj is None:
         return NodeClass(problem=f"there is no {KWOK_NODE_CLASS.name} of that name")

@@ -1,4 +1,4 @@
-"""Machines on their way: launched, and without a Node yet."""
+"""Machines that are launched and have no Node yet."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -14,10 +14,10 @@ from karpy.ports.cloud import Machine
 from karpy.ports.objects import Objects
 
 OnTrouble = Callable[[str, KarpyError], None]
-"""Called with what cannot be done right now, and why; it is tried again."""
+"""Called with a failed action and its error; the action is retried."""
 
 TRIED_SECONDS: Final = 15 * 60.0
-"""For so long a Node is tried to be made: afterwards its claim is given up anyway."""
+"""How long the creation of a Node is retried; after that, its NodeClaim is deleted anyway."""
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 30.0
 
@@ -28,7 +28,7 @@ class _Arrival(Struct, frozen=True):
 
 
 class Arrivals:
-    """Makes the Nodes of machines when their time has come, however often it takes."""
+    """Creates the Nodes of machines after their registration delay, with retries."""
 
     def __init__(self, objects: Objects, on_trouble: OnTrouble) -> None:
         self._objects = objects
@@ -36,7 +36,7 @@ class Arrivals:
         self._arrivals: dict[str, _Arrival] = {}
 
     def expect(self, name: str, machine: Machine, seconds: float) -> Machine:
-        """Have a Node appear in so many seconds; return its machine, as it was first expected."""
+        """Create a Node after this time; return its machine, or the one already under way."""
         arrival = self._arrivals.get(name)
         if arrival is None:
             making = self._make(name, machine, seconds)
@@ -45,22 +45,22 @@ class Arrivals:
         return arrival.machine
 
     def find(self, name: str) -> Machine | None:
-        """Return a machine that is on its way, or None."""
+        """Return a machine that has no Node yet, or None."""
         arrival = self._arrivals.get(name)
         return None if arrival is None else arrival.machine
 
     def machines(self) -> Mapping[str, Machine]:
-        """Return everything that is on its way now, by the name of its Node."""
+        """Return the machines that have no Node yet, by the name of their Node."""
         return {name: each.machine for name, each in self._arrivals.items()}
 
     async def call_off(self, name: str) -> None:
-        """Have a Node not appear any more; it may have done so just now."""
+        """Cancel the creation of a Node, which may have happened already."""
         arrival = self._arrivals.pop(name, None)
         if arrival is not None:
             await _end([arrival.task])
 
     async def close(self) -> None:
-        """Make no more Nodes."""
+        """Cancel the creation of all Nodes."""
         arrivals, self._arrivals = self._arrivals, {}
         await _end([each.task for each in arrivals.values()])
 
@@ -80,7 +80,7 @@ class Arrivals:
             try:
                 await self._objects.create(NODE, write_node(name, machine))
             except AlreadyExists:
-                # Another process launched the same claim before, or an answer was lost on its way.
+                # Another process launched the same claim before, or an answer was lost.
                 return
             except (ClusterError, CredentialsRefused) as error:
                 self._on_trouble(f"create node `{name}`", error)

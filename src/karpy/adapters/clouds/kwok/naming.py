@@ -1,8 +1,9 @@
 """
-How KWOK's machines are called.
+The names of KWOK's machines.
 
-A machine is its Node, and its provider ID is the Node's name. The name follows from the NodeClaim
-alone, so that a second launch of a claim, also by another process, leads to the same machine.
+A machine is its Node, and its provider ID contains the Node's name. The name follows from the
+NodeClaim alone, so that a second launch of a claim, also by another process, gives the same
+machine.
 """
 
 from hashlib import sha256
@@ -33,12 +34,12 @@ def provider_id(name: str) -> str:
 
 
 def name_of(provider_id: str) -> str | None:
-    """Return the name of a machine's Node, or None if the machine is another cloud's."""
+    """Return the name of a machine's Node, or None if the provider ID is another cloud's."""
     name = provider_id.removeprefix(SCHEME)
     return name if name and name != provider_id else None
 
 
 def draw(token: str, about: str, limit: int) -> int:
-    """Draw a number below the limit: always the same for a token and what it is about."""
+    """Return a pseudo-random number below the limit: a function of `token` and `about`."""
     digest = sha256(f"{token}:{about}".encode()).digest()
     return int.from_bytes(digest[:8]) * limit >> 64

@@ -1,4 +1,4 @@
-"""KWOKNodeClasses, as far as a launch asks."""
+"""KWOKNodeClasses, as far as launches read them."""
 
 from datetime import timedelta
 
@@ -9,16 +9,16 @@ from karpy.model.times import parse_duration
 
 
 class NodeClass(Struct, frozen=True):
-    """How machines of a class behave."""
+    """A KWOKNodeClass."""
 
     delay: timedelta = timedelta()
-    """How long a machine takes until its Node appears."""
+    """The registration delay: how long after a launch its Node is created."""
     problem: str = ""
-    """Why nothing can be launched with it; empty if it can."""
+    """Why nothing can be launched with it; empty if launches are possible."""
 
 
 def read_node_class(obj: JsonObject) -> NodeClass:
-    """Read a KWOKNodeClass; one that does not say whether it is ready is."""
+    """Read a KWOKNodeClass; without a condition Ready it counts as ready."""
     fields = Fields(obj)
     delay = parse_duration(fields.child("spec").text("nodeRegistrationDelay"))
     problem = ""

@@ -1,4 +1,4 @@
-"""KWOK's machines as Nodes, and Nodes as machines."""
+"""Conversion of KWOK's machines to Nodes and back."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,18 +18,18 @@ from karpy.model.resources import Resources, format_quantity
 from karpy.ports.cloud import LaunchSpec, Machine
 
 ANIMATED: Final = "kwok.x-k8s.io/node"
-"""On a Node, as label and annotation: KWOK plays its kubelet."""
+"""Label and annotation of a Node whose kubelet KWOK simulates."""
 FAKE: Final = "fake"
 PARTITION: Final = "kwok-partition"
-"""Which of several KWOKs is to play; Karpenter knows but one."""
+"""The label that assigns a Node to one of several KWOK controllers; always `a`, as in Karpenter."""
 PRICE: Final = "eks-node-viewer/instance-price"
-"""Where eks-node-viewer looks for the dollars per hour."""
+"""The label from which eks-node-viewer reads dollars per hour."""
 
 _ALIASES: Final = (("beta.kubernetes.io/arch", ARCH), ("beta.kubernetes.io/os", OS))
 
 
 def new_machine(spec: LaunchSpec, offer: Offer, now: datetime) -> Machine:
-    """Return the machine that a launch gets."""
+    """Return the machine of a launch as an offer."""
     type_, offering = offer.type, offer.offering
     capacity = {**type_.capacity, **offering.capacity_override}
     usable = allocatable(capacity, {**type_.overhead, **offering.overhead_override})
@@ -51,7 +51,7 @@ def new_machine(spec: LaunchSpec, offer: Offer, now: datetime) -> Machine:
 
 
 def claimed_machine(claim: ClaimRecord, now: datetime) -> Machine:
-    """Return the machine that a NodeClaim says it has."""
+    """Return the machine of a launched NodeClaim, from the claim alone."""
     labels = {**claim.meta.labels, HOSTNAME: claim.name, ANIMATED: FAKE}
     return Machine(
         provider_id=claim.provider_id,
@@ -68,13 +68,13 @@ def claimed_machine(claim: ClaimRecord, now: datetime) -> Machine:
 
 
 def is_machine(obj: JsonObject) -> bool:
-    """Say whether a Node is one of ours, and not another one that KWOK animates."""
+    """Say whether a Node is a machine of this provider, by its provider ID."""
     spec, ours = obj.get("spec"), provider_id(obj["metadata"]["name"])
     return isinstance(spec, dict) and bool(spec.get("providerID") == ours)
 
 
 def read_machine(obj: JsonObject, now: datetime) -> Machine:
-    """Read the machine that a Node is; a deleting Node is a machine that ends."""
+    """Read a Node as a machine; a deleting Node is a terminating machine."""
     node = node_record(obj)
     labels = node.meta.labels
     return Machine(
@@ -88,16 +88,16 @@ def read_machine(obj: JsonObject, now: datetime) -> Machine:
         annotations=node.meta.annotations,
         capacity=node.capacity,
         allocatable=node.allocatable,
-        is_ending=node.meta.is_deleting,
+        is_terminating=node.meta.is_deleting,
     )
 
 
 def write_node(name: str, machine: Machine) -> JsonObject:
     """
-    Write the Node of a machine: closed to pods until its claim has registered it.
+    Return the Node of a machine, with the unregistered taint.
 
-    It has the old names of labels, too, as a kubelet gives them; else kube-controller-manager adds
-    them, in a write of its own.
+    It also has the deprecated labels that a kubelet sets; otherwise kube-controller-manager would
+    add them with a second write.
     """
     aliases = {old: machine.labels[new] for old, new in _ALIASES if new in machine.labels}
     return {
@@ -121,7 +121,7 @@ def write_node(name: str, machine: Machine) -> JsonObject:
 
 
 def _labels(spec: LaunchSpec, offer: Offer) -> dict[str, str]:
-    """Return everything that is certain of the node, and what KWOK and its viewers look for."""
+    """Return the labels that follow from launch and offer, and those for KWOK and its viewers."""
     return {
         **spec.labels,
         **_certain(spec.requirements),

@@ -1,4 +1,4 @@
-"""Which offering a NodeClaim gets."""
+"""The choice of an offering for a NodeClaim."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -12,18 +12,18 @@ from karpy.ports.cloud import LaunchSpec
 
 
 class Offer(Struct, frozen=True):
-    """An instance type as it is sold in one place."""
+    """An instance type with one of its offerings."""
 
     type: InstanceType
     offering: Offering
 
 
 Shelf: TypeAlias = tuple[Offer, ...]
-"""Everything that can be had, cheapest first, then by name."""
+"""All offers on sale, cheapest first, then by name."""
 
 
 def stock(catalog: Catalog, pool: str) -> Shelf:
-    """Put what a NodePool can have on a shelf."""
+    """Return the offers on sale for a NodePool."""
     offers = (
         Offer(type_, offering)
         for type_ in catalog.types_for(pool)
@@ -35,22 +35,22 @@ def stock(catalog: Catalog, pool: str) -> Shelf:
 
 def choose(spec: LaunchSpec, shelf: Shelf, may_lack: frozenset[str]) -> Offer | None:
     """
-    Take the cheapest offering that will do, or None if there is none.
+    Return the cheapest offer that satisfies a launch, or None.
 
-    Among types of one price the first by name is taken, among places of one price any: the token
-    decides, so that the same claim always gets the same. `may_lack` are the labels of an offering
-    that a claim need not speak of.
+    Of several types with one price the first by name is chosen; of several places with one price
+    the token chooses, so that a claim always gets the same place. `may_lack` are labels of
+    offerings that a claim need not define.
     """
     found = _fitting(spec, shelf, may_lack)
     first = next(found, None)
     if first is None:
         return None
-    alike = [first]
+    equal = [first]
     for offer in found:
         if (offer.offering.price, offer.type.name) != (first.offering.price, first.type.name):
             break
-        alike.append(offer)
-    return alike[draw(spec.token, "place", len(alike))]
+        equal.append(offer)
+    return equal[draw(spec.token, "place", len(equal))]
 
 
 def _fitting(spec: LaunchSpec, shelf: Shelf, may_lack: frozenset[str]) -> Iterator[Offer]:
@@ -70,6 +70,6 @@ def _fitting(spec: LaunchSpec, shelf: Shelf, may_lack: frozenset[str]) -> Iterat
 
 
 def _is_reserved_for(spec: LaunchSpec, offering: Offering) -> bool:
-    """Say whether a launch may have an offering; only some may have a reserved one."""
+    """Say whether an offering is unreserved, or reserved and allowed for a launch."""
     is_any = not offering.is_reserved or not spec.reservations
     return is_any or offering.reservation_id in spec.reservations

@@ -1,4 +1,4 @@
-"""CloudProvider on a cluster with KWOK."""
+"""The port CloudProvider on a cluster with KWOK."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -44,14 +44,14 @@ _CLASS_FRESH: Final = timedelta(seconds=1)
 
 class KwokProvider:
     """
-    A CloudProvider whose machines are Nodes that KWOK, or the embedded kubelets, animate.
+    A CloudProvider whose machines are Nodes that KWOK, or the embedded kubelets, simulate.
 
-    A launch answers at once and makes the Node in the background, after the registration delay of
-    the node class. Nothing is remembered that another process could not find out: the name of the
-    Node follows from the NodeClaim, and so does which of several equal offerings it gets. `start`
-    makes the Nodes that a process before this one still owed; `close` leaves them to the next one.
+    A launch returns at once, and creates the Node in the background after the registration delay of
+    the node class. The name of the Node, and the choice among equal offerings, follow from the
+    NodeClaim, so that another process makes the same choice. `start` creates the Nodes that an
+    earlier process had still to create; `close` leaves them to the next process.
 
-    A machine has ended as soon as its Node is being deleted: there is nothing else to switch off.
+    A machine is gone as soon as its Node is being deleted: there is nothing else to terminate.
     """
 
     name: Final = "kwok"
@@ -71,26 +71,28 @@ class KwokProvider:
         self._on_trouble = on_trouble
         self._shelves: dict[str, Shelf] = {}
         self._classes: dict[str, tuple[datetime, NodeClass]] = {}
-        """Node classes by name, and when each was looked at."""
+        """Node classes by name, and when each was read."""
         self._asking = asyncio.Lock()
-        """Held while a node class is read: other readers wait for the answer."""
+        """Held while a node class is read, so that concurrent launches share the answer."""
         self._arrivals = Arrivals(objects, on_trouble)
-        self._healing: asyncio.Task[None] | None = None
+        self._recovery: asyncio.Task[None] | None = None
         self._inherited: frozenset[str] | None = None
-        """Nodes that were there when we began to make them; None until that is known."""
+        """Nodes that existed when this process started; None until they are listed."""
 
     def start(self) -> None:
-        """Make the Nodes that NodeClaims still wait for, in the background."""
-        assert self._healing is None, "it has started already"
-        self._healing = asyncio.get_running_loop().create_task(self._heal(), name="kwok recovery")
+        """Create the Nodes that NodeClaims still wait for, in the background."""
+        assert self._recovery is None, "it has started already"
+        self._recovery = asyncio.get_running_loop().create_task(
+            self._recover(), name="kwok recovery"
+        )
 
     async def close(self) -> None:
-        """Make no more Nodes; launches must have stopped. It may be started again."""
-        healing, self._healing = self._healing, None
+        """Stop creating Nodes, after all launches have stopped; `start` may follow again."""
+        recovery, self._recovery = self._recovery, None
         self._inherited = None
-        if healing is not None:
-            healing.cancel()
-            await asyncio.gather(healing, return_exceptions=True)
+        if recovery is not None:
+            recovery.cancel()
+            await asyncio.gather(recovery, return_exceptions=True)
         await self._arrivals.close()
 
     def catalog(self) -> Catalog:
@@ -99,14 +101,15 @@ class KwokProvider:
 
     async def launch(self, spec: LaunchSpec) -> Machine:
         """
-        Have a Node appear; raise NoCapacity if nothing that is on sale will do.
+        Launch a machine, whose Node is created later.
 
-        Raise NodeClassNotReady if the node class says so, or is gone.
+        Raise NoCapacity if no offering satisfies the launch, NodeClassNotReady if the node class is
+        not ready or does not exist.
         """
         name = node_name(spec.claim, spec.token)
-        there = self._arrivals.find(name) or await self._find_made(name)
-        if there is not None:
-            return there
+        known = self._arrivals.find(name) or await self._find_inherited(name)
+        if known is not None:
+            return known
         node_class = await self._class(spec.node_class)
         if node_class.problem:
             # Differs: a launch with a node class that does not exist: Karpenter reports a lack of
@@ -121,54 +124,54 @@ class KwokProvider:
 
     async def terminate(self, provider_id: str) -> None:
         """
-        End a machine for good, and say so: this always raises MachineNotFound.
+        Terminate a machine; always raise MachineNotFound, because it is gone at once.
 
-        A Node that is being deleted already is left to its drain. Any other is deleted: one
-        that was never registered is gone with that, one with a finalizer is drained first.
+        A Node that is being deleted is left to its drain. Any other Node is deleted: without a
+        finalizer it is then gone, with the finalizer it is drained first.
         """
         # Differs: a NodeClaim that is deleted before its Node is registered: Karpenter leaves the
         # Node behind; Karpy deletes it, because no other controller would.
         name = name_of(provider_id)
         if name is not None:
             await self._arrivals.call_off(name)
-            there = await self._find(name)
-            if there is not None and not there.is_ending:
+            known = await self._find(name)
+            if known is not None and not known.is_terminating:
                 with asking(f"delete node `{name}`"), suppress(NotFound):
                     await self._objects.delete(NODE, name)
         raise MachineNotFound(provider_id=provider_id)
 
     async def machine(self, provider_id: str) -> Machine:
-        """Return one machine, on its way or there; raise MachineNotFound if it is gone."""
+        """Return one machine, with or without a Node yet; raise MachineNotFound if it is gone."""
         name = name_of(provider_id)
         if name is not None:
             machine = self._arrivals.find(name) or await self._find(name)
-            if machine is not None and not machine.is_ending:
+            if machine is not None and not machine.is_terminating:
                 return machine
         raise MachineNotFound(provider_id=provider_id)
 
     async def machines(self) -> Sequence[Machine]:
-        """List the machines that are there, then those that are on their way."""
-        # Taken before the list is asked for: what arrives meanwhile is in one or in both.
-        expected = self._arrivals.machines()
-        there = [each async for each in self._machines()]
-        known = {each.provider_id for each in there}
+        """List the machines with a Node, then those without a Node yet."""
+        # Read before the Nodes are listed: a Node created meanwhile is in one of them, or both.
+        pending = self._arrivals.machines()
+        existing = [each async for each in self._machines()]
+        known = {each.provider_id for each in existing}
         return [
-            *(each for each in there if not each.is_ending),
-            *(each for each in expected.values() if each.provider_id not in known),
+            *(each for each in existing if not each.is_terminating),
+            *(each for each in pending.values() if each.provider_id not in known),
         ]
 
     async def drift(self, claim: ClaimRecord) -> str:
-        """Return nothing: a node class of KWOK decides nothing about a machine that exists."""
+        """Return an empty reason: a KWOKNodeClass has nothing that a machine could drift from."""
         del claim
         return ""
 
     @property
     def repair_policies(self) -> tuple[RepairPolicy, ...]:
-        """Which nodes are called broken; complete, and always the same."""
+        """The conditions that call for repair; constant."""
         return REPAIR_POLICIES
 
     async def reboot(self, provider_id: str, operation: str) -> None:
-        """Give a Node another boot ID, which is all there is to see of a reboot."""
+        """Give a Node another boot ID, which is the visible effect of a reboot."""
         machine = await self.machine(provider_id)
         name = name_of(machine.provider_id) or ""
         body = {"status": {"nodeInfo": {"bootID": f"kwok-{operation}"}}}
@@ -182,9 +185,9 @@ class KwokProvider:
 
     async def recover(self, claims: Iterable[ClaimRecord]) -> tuple[Machine, ...]:
         """
-        Make the Nodes that these NodeClaims still wait for; return their machines.
+        Create the Nodes that these NodeClaims still wait for; return their machines.
 
-        They are owed if the process that launched them ended before their time had come.
+        A Node is missing if the process that launched it ended within the registration delay.
         """
         waiting = {
             name: claim
@@ -193,19 +196,19 @@ class KwokProvider:
         }
         if not waiting:
             return ()
-        there = {each.provider_id async for each in self._machines()}
+        existing = {each.provider_id async for each in self._machines()}
         names = {each.node_class.name for each in waiting.values()}
         classes = {each: await find_class(self._objects, each) for each in sorted(names)}
-        owed: list[Machine] = []
+        recovered: list[Machine] = []
         for name, claim in sorted(waiting.items()):
-            if claim.provider_id not in there and self._arrivals.find(name) is None:
+            if claim.provider_id not in existing and self._arrivals.find(name) is None:
                 machine = claimed_machine(claim, self._clock.now())
                 delay = classes[claim.node_class.name].delay
                 self._arrivals.expect(name, machine, self._seconds_left(claim, delay))
-                owed.append(machine)
-        return tuple(owed)
+                recovered.append(machine)
+        return tuple(recovered)
 
-    async def _heal(self) -> None:
+    async def _recover(self) -> None:
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         while True:
             try:
@@ -224,7 +227,7 @@ class KwokProvider:
                 yield read_claim_record(Fields(obj))
 
     async def _machines(self) -> AsyncIterator[Machine]:
-        """Return every machine that has a Node, also those that end."""
+        """Yield every machine that has a Node, including terminating ones."""
         async for obj in every(self._objects, NODE):
             if is_machine(obj):
                 yield read_machine(obj, self._clock.now())
@@ -236,21 +239,21 @@ class KwokProvider:
         return read_machine(obj, self._clock.now())
 
     async def _class(self, name: str) -> NodeClass:
-        """Return a node class as it was a second ago at most: many launches ask for the same."""
+        """Return a node class, cached for a second, because many launches read the same one."""
         async with self._asking:
             now, known = self._clock.now(), self._classes.get(name)
             if known is None or now - known[0] > _CLASS_FRESH:
                 known = self._classes[name] = now, await find_class(self._objects, name)
         return known[1]
 
-    async def _find_made(self, name: str) -> Machine | None:
-        """Find a machine that a process before this one may have made."""
+    async def _find_inherited(self, name: str) -> Machine | None:
+        """Return a machine that an earlier process may have launched."""
         if self._inherited is not None and name not in self._inherited:
             return None
         return await self._find(name)
 
     def _seconds_left(self, claim: ClaimRecord, delay: timedelta) -> float:
-        """Say how much of its registration delay a machine still has before it."""
+        """Return the rest of the registration delay of a claim."""
         now, launched = self._clock.now(), claim.conditions.get(LAUNCHED)
         since = now if launched is None else launched.changed
         return max(since + delay - now, timedelta()).total_seconds()
@@ -264,7 +267,7 @@ class KwokProvider:
 
 
 def _awaited(claim: ClaimRecord) -> str | None:
-    """Return the name of the Node that a claim waits for, or None if it waits for none of ours."""
+    """Return the name of the Node that a claim waits for, or None if it waits for no Node."""
     if claim.meta.is_deleting or claim.conditions.is_true(REGISTERED):
         return None
     return name_of(claim.provider_id)

@@ -1,4 +1,4 @@
-"""When KWOK's nodes are called broken."""
+"""Repair policies of KWOK's nodes."""
 
 from datetime import timedelta
 from typing import Final
@@ -6,9 +6,9 @@ from typing import Final
 from karpy.model.nodes import RepairAction, RepairPolicy
 
 UNHEALTHY: Final = "KWOKUnhealthy"
-"""A condition for tests: true on a node that must be replaced."""
+"""A condition for tests: True on a node that must be replaced."""
 REBOOT_REQUIRED: Final = "KWOKRebootRequired"
-"""A condition for tests: true on a node that a reboot mends."""
+"""A condition for tests: True on a node that needs a reboot."""
 _AT_ONCE: Final = timedelta()
 _PATIENCE: Final = timedelta(minutes=10)
 _LITTLE_PATIENCE: Final = timedelta(seconds=30)

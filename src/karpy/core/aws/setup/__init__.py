@@ -1,1 +1,1 @@
-"""What an AWS account needs for Karpy, as values, and as CloudFormation, Terraform or commands."""
+"""The AWS resources that Karpy needs, as values, CloudFormation, Terraform or commands."""

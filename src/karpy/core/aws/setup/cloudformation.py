@@ -73,13 +73,13 @@ def template(plan: Plan) -> JsonObject:
 
 
 def text(plan: Plan) -> str:
-    """Return the template as it is written to a file."""
+    """Return the template as text."""
     written: str = yaml.dump(template(plan), Dumper=_Dumper, sort_keys=False, width=_WIDTH)
     return _HEAD.format(cluster=plan.cluster, role=plan.role) + written
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes YAML without anchors, which not all tools of CloudFormation read."""
+    """Writes YAML without anchors, which not all tools for CloudFormation accept."""
 
     def ignore_aliases(self, data: object) -> bool:
         del data

@@ -60,7 +60,7 @@ class _Script:
         self._iam = f"arn:{plan.partition}:iam::${{ACCOUNT}}"
 
     def node(self) -> list[str]:
-        """Have a role for nodes, and the cluster let them in."""
+        """Return the commands that create the role of nodes, and let nodes join the cluster."""
         role, cluster = self._plan.role, self._plan.cluster
         mapping = json.dumps(identity_mapping(f"{self._iam}:role/{role}"))
         return [
@@ -85,7 +85,7 @@ class _Script:
         ]
 
     def controller(self) -> list[str]:
-        """Have a role for the operator, with its policies."""
+        """Return the commands that create the role of the operator, with its policies."""
         plan = self._plan
         trust = irsa_trust(plan, plan.oidc) if plan.oidc else pod_identity_trust()
         made = [
@@ -109,10 +109,10 @@ class _Script:
         return made
 
     def queue(self) -> list[str]:
-        """Have a queue, and EventBridge put interruptions into it."""
+        """Return the commands that create the queue, and the EventBridge rules that feed it."""
         name = self._plan.queue_name
         arn = f"arn:{self._plan.partition}:sqs:${{AWS_REGION}}:${{ACCOUNT}}:{name}"
-        # The policy is text within JSON: quotes of its own are escaped.
+        # The policy is a JSON text within JSON: its quotes are escaped.
         policy = json.dumps(queue_policy(arn))
         attributes = {
             "MessageRetentionPeriod": str(MESSAGE_SECONDS),
@@ -132,7 +132,7 @@ class _Script:
         return made
 
     def network(self) -> list[str]:
-        """Have subnets and security groups found, and endpoints where there is no way out."""
+        """Return the commands that tag the network, and create endpoints in a private VPC."""
         cluster = self._plan.cluster
         tag = f"Key={DISCOVERY},Value={cluster}"
         vpc = f"aws eks describe-cluster --name {cluster} --output text --query"
@@ -163,7 +163,7 @@ class _Script:
         return made
 
     def host(self) -> list[str]:
-        """Have something that the operator itself runs on."""
+        """Return the commands that create the node group or Fargate profile of the operator."""
         plan = self._plan
         if plan.host is Host.NODE_GROUP:
             return [
@@ -193,6 +193,6 @@ class _Script:
         ]
 
     def _json(self, value: JsonValue, indent: int | None = 2) -> str:
-        """Write JSON so that the shell fills in variables; backslashes stay as they are."""
+        """Write JSON as a here document, in which the shell expands variables."""
         written = json.dumps(self._place.written(value), indent=indent).replace("\\", "\\\\")
         return f'"$(cat <<EOF\n{written}\nEOF\n)"'

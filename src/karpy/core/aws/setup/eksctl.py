@@ -1,4 +1,4 @@
-"""A ClusterConfig of eksctl: what of the set-up belongs to the cluster itself."""
+"""A ClusterConfig of eksctl: the part of the set-up that belongs to the EKS cluster itself."""
 
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ _PLACE: Final = Place("aws", "${AWS_REGION}", "${AWS_ACCOUNT_ID}", "amazonaws.co
 
 
 def text(plan: Plan) -> str:
-    """Return the configuration as it is written to a file."""
+    """Return the configuration as text."""
     written: str = yaml.safe_dump(config(plan), sort_keys=False, width=100)
     return _HEAD + written
 
@@ -56,7 +56,7 @@ def config(plan: Plan) -> JsonObject:
 
 
 def identity_mapping(role: str) -> JsonObject:
-    """Return what the ConfigMap aws-auth says of nodes, in clusters without access entries."""
+    """Return the entry for nodes in the ConfigMap aws-auth, for clusters without access entries."""
     return {
         "arn": role,
         "username": "system:node:{{EC2PrivateDNSName}}",

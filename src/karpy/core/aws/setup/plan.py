@@ -1,4 +1,4 @@
-"""What is to be set up, under which names, and the facts about AWS that every format shares."""
+"""The plan of a set-up with its names, and the facts about AWS that all formats share."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 JsonValue: TypeAlias = Any
-"""What JSON can say."""
+"""Any JSON value."""
 
 NODE_POLICIES: Final = (
     "AmazonEKS_CNI_Policy",
@@ -16,7 +16,7 @@ NODE_POLICIES: Final = (
     "AmazonEC2ContainerRegistryPullOnly",
     "AmazonSSMManagedInstanceCore",
 )
-"""Managed policies of AWS that nodes need."""
+"""The managed policies of AWS for the role of nodes."""
 EVENTS: Final[Mapping[str, Mapping[str, list[str]]]] = {
     "ScheduledChange": {"source": ["aws.health"], "detail-type": ["AWS Health Event"]},
     "SpotInterruption": {
@@ -36,11 +36,11 @@ EVENTS: Final[Mapping[str, Mapping[str, list[str]]]] = {
         "detail-type": ["EC2 Capacity Reservation Instance Interruption Warning"],
     },
 }
-"""What EventBridge puts into the queue, by rule."""
+"""The event patterns that EventBridge forwards to the queue, by rule."""
 MESSAGE_SECONDS: Final = 300
-"""A message about a machine is of no use after that."""
+"""The retention of messages in the queue; an older message about a machine is of no use."""
 ENDPOINTS: Final = ("ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "sqs", "ssm", "sts")
-"""Services that need an interface endpoint in a VPC without a way out; S3 has a gateway."""
+"""Services that need an interface endpoint in a private VPC; S3 has a gateway."""
 DISCOVERY: Final = "karpenter.sh/discovery"
 SPOT_SERVICE: Final = "spot.amazonaws.com"
 POD_IDENTITY: Final = "pods.eks.amazonaws.com"
@@ -49,7 +49,7 @@ PARTITIONS: Final[Mapping[str, str]] = {
     "aws-cn": "amazonaws.com.cn",
     "aws-us-gov": "amazonaws.com",
 }
-"""The partitions of AWS and what their names of services end with."""
+"""The partitions of AWS, and the suffix of their service names."""
 _ROLE_NAME_MAX: Final = 64
 _QUEUE_NAME_MAX: Final = 80
 _FORMS: Final = {
@@ -69,7 +69,7 @@ _FORMS: Final = {
 
 
 class Host(Enum):
-    """Where the operator itself runs: not on nodes that it makes."""
+    """Where the operator itself runs; never on nodes that it launches."""
 
     ELSEWHERE = "elsewhere"
     FARGATE = "fargate"
@@ -77,18 +77,18 @@ class Host(Enum):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What is to be set up."""
+    """The choices of a set-up, and the names that follow from them."""
 
     cluster: str
     partition: str = "aws"
     namespace: str = "karpenter"
     service_account: str = "karpenter"
     node_role: str = ""
-    """Empty takes KarpenterNodeRole-CLUSTER."""
+    """Empty means KarpenterNodeRole-CLUSTER."""
     queue: str = ""
-    """Empty takes the name of the cluster."""
+    """Empty means the name of the cluster."""
     oidc: str = ""
-    """The OIDC provider of the cluster without https://, for IRSA; empty takes Pod Identity."""
+    """The OIDC provider of the cluster without https://, for IRSA; empty means Pod Identity."""
     is_private: bool = False
     host: Host = Host.ELSEWHERE
 
@@ -114,7 +114,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 class Place(Struct, frozen=True):
-    """How a format writes where it is: account, region, partition, the end of service names."""
+    """The notation of a format for account, region, partition and suffix of service names."""
 
     partition: str
     region: str
@@ -122,7 +122,7 @@ class Place(Struct, frozen=True):
     suffix: str
 
     def written(self, value: JsonValue, text: Callable[[str], JsonValue] = str) -> JsonValue:
-        """Fill places into all texts of a value; `text` wraps those that have some."""
+        """Replace placeholders such as `{region}` in a JSON value; `text` wraps changed texts."""
         match value:
             case str():
                 filled = self._filled(value)
@@ -140,7 +140,7 @@ class Place(Struct, frozen=True):
 
 
 def find_misnomer(plan: Plan) -> tuple[str, str, str] | None:
-    """Return field, value and what it should be of the first name that cannot be; or None."""
+    """Return field, value and expected form of the first invalid name, or None."""
     for field, (form, meaning) in _FORMS.items():
         value = getattr(plan, field)
         if not form.fullmatch(value):

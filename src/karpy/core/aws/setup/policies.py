@@ -1,4 +1,4 @@
-"""The permissions of the operator, its nodes and its queue, as narrow as AWS lets them be."""
+"""The IAM policies of the operator, its nodes and its queue, as narrow as AWS allows."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -28,14 +28,14 @@ _MADE: Final = (
     "spot-instances-request",
     "volume",
 )
-"""What a launch makes."""
+"""The types of resources that a launch creates."""
 _USED: Final = (
     "capacity-reservation",
     "placement-group",
     "security-group",
     "subnet",
 )
-"""What of the account a launch uses."""
+"""The types of existing resources that a launch uses."""
 _POOL: Final = "karpenter.sh/nodepool"
 _CLASS: Final = "karpenter.k8s.aws/ec2nodeclass"
 _CLUSTER: Final = "eks:eks-cluster-name"
@@ -43,7 +43,7 @@ _REGION: Final = "topology.kubernetes.io/region"
 
 
 def controller_policies(plan: Plan) -> dict[str, list[Statement]]:
-    """Return the statements of the operator's policies, by the part of their name."""
+    """Return the statements of the operator's policies, by the part that differs in their name."""
     return {
         "NodeLifecycle": _lifecycle(plan.cluster),
         "InstanceProfiles": _profiles(plan),
@@ -92,7 +92,7 @@ def irsa_trust(plan: Plan, oidc: str) -> dict[str, Any]:
 
 
 def queue_policy(queue_arn: JsonValue) -> dict[str, Any]:
-    """Return the policy of the queue: AWS itself puts messages in, encrypted on the way."""
+    """Return the policy of the queue: services of AWS may send messages, over TLS only."""
     return document(
         [
             {
@@ -209,7 +209,7 @@ def _ec2(kind: str) -> str:
 def _tagged(
     side: str, cluster: str, equals: Mapping[str, str], likes: tuple[str, ...]
 ) -> dict[str, dict[str, Any]]:
-    """Return the condition that what is asked for, or is there, has tags of this cluster."""
+    """Return the condition that a requested or existing resource has tags of this cluster."""
     tags = {f"kubernetes.io/cluster/{cluster}": "owned", **equals}
     return {
         "StringEquals": {f"aws:{side}Tag/{key}": value for key, value in tags.items()},

@@ -57,7 +57,7 @@ Body: TypeAlias = Mapping[str, Value]
 
 
 def text(plan: Plan) -> str:
-    """Return the configuration as it is written to a file."""
+    """Return the configuration as text."""
     parts = [
         _HEAD.format(cluster=plan.cluster, role=plan.role),
         *(_block("data", kind, "current", {}) for kind in _FOUND),
@@ -315,7 +315,7 @@ def _lines(body: Body, depth: int) -> str:
 
 
 def _json(value: JsonValue) -> Expression:
-    """Have Terraform write JSON, with its own values filled in."""
+    """Return a call of `jsonencode`, in which Terraform fills in its values."""
     written = json.dumps(_PLACE.written(value), indent=2).replace("\n", "\n  ")
     return Expression(f"jsonencode({written})")
 
