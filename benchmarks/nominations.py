@@ -63,10 +63,10 @@ have lost the place that was made for them. On KWOK a node is there at once; mac
 
 `shop` are 24 services in powers of two and a batch, `data` stores with much memory spread over
 zones or hosts, `ci` very many small pods and a few huge ones, 500 to 850 pods each; `basic` and
-`mix` are those of the section above; `shop x 6` has six times the replicas of `shop`. Four workloads
-have more pods than the 3,000 that are nominated at most. A limit of 2,000 saves a third less of
-`basic-5000` and as much of the other three; a limit of 10,000 saves no more of any, and the last
-pods are ready ten to thirteen seconds later. `data` on KWOK is dearer with nominations:
+`mix` are those of the section above; `shop x 6` has six times the replicas of `shop`. Four
+workloads have more pods than the 3,000 that are nominated at most. A limit of 2,000 saves a third
+less of `basic-5000` and as much of the other three; a limit of 10,000 saves no more of any, and the
+last pods are ready ten to thirteen seconds later. `data` on KWOK is dearer with nominations:
 kube-scheduler tries equal pods in another order than they were placed in, and a pod that a spread
 keeps from its node takes the room of another pod.
 
