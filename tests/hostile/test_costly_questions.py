@@ -201,7 +201,7 @@ def test_a_pod_with_which_questions_fail_keeps_no_node_but_its_own(
     found = SingleNodeConsolidation().propose(evaluation)
 
     assert len(found.commands) == 1
-    assert left == [each.node for each in found.refusals if "mistake in karpy" in each.detail]
+    assert left == [each.node for each in found.refusals if "bug in karpy" in each.detail]
     assert evaluation.take_failures()
     assert evaluation.take_failures() == []
 

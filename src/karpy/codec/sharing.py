@@ -50,6 +50,7 @@ class PodRow(Struct, frozen=True, array_like=True):
     started: datetime | None = None
     deleted: datetime | None = None
     is_unready: bool = False
+    scheduler_message: str = ""
 
 
 class DaemonRow(Struct, frozen=True, array_like=True):
@@ -274,6 +275,7 @@ class _Tables:
             pod.started,
             pod.deleted,
             pod.is_unready,
+            pod.scheduler_message,
         )
 
 
@@ -302,4 +304,5 @@ def _pod(row: PodRow, tables: SharedSnapshot) -> Pod:
         row.started,
         row.deleted,
         row.is_unready,
+        row.scheduler_message,
     )
