@@ -89,7 +89,7 @@ class Silence:
         """Know of no pod that waits."""
         return ()
 
-    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+    def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         """Withhold nothing."""
         del snapshot
         return ()
