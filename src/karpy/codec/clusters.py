@@ -67,7 +67,7 @@ def join_nodes(inventory: Inventory) -> tuple[Node, ...]:
 
 
 def join_daemons(inventory: Inventory) -> tuple[DaemonSet, ...]:
-    """Return each DaemonSet with the requests of its running pod that ranks highest."""
+    """Return each DaemonSet with the requests of its active pod that ranks highest."""
     pods: dict[DaemonKey, Pod] = {}
     for pod in inventory.pods.values():
         owner = daemon_set_of(pod)

@@ -20,9 +20,9 @@ class Severity(Enum):
     """How much a finding matters."""
 
     ERROR = "error"
-    """A part of the input is invalid, and the answer leaves it out."""
+    """The answer does not reflect a part of the input."""
     WARNING = "warning"
-    """The input may not mean what its author intended."""
+    """The answer may differ from what the author of the input intended."""
     NOTE = "note"
 
 

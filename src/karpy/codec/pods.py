@@ -48,7 +48,7 @@ RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork
 SPECIAL: Final = _RULES | RARE
 DISRUPTION_ANNOTATIONS: Final = (DO_NOT_DISRUPT, DISRUPTION_COST, POD_DELETION_COST)
 MESSAGE_MAX: Final = 500
-"""Longest message of kube-scheduler that is kept; a full one names every reason of every plugin."""
+"""Longest part of kube-scheduler's message that is kept, in characters."""
 UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 _Ports: TypeAlias = tuple[HostPort, ...]
@@ -333,7 +333,7 @@ def moments_of(status: JsonObject) -> _Moments:
 
 
 def read_grace_and_priority(spec: Fields) -> tuple[int | None, int | None]:
-    """Read how long a pod may take to stop, and its priority."""
+    """Read `terminationGracePeriodSeconds` and `priority`."""
     return spec.number("terminationGracePeriodSeconds"), spec.number("priority")
 
 

@@ -72,7 +72,7 @@ def effective_limits(spec: Fields) -> dict[str, int]:
 
 
 class _Reported:
-    """The resources that a pod's status reports: an in-place resize changes them later."""
+    """The container statuses with resources, which differ from the spec during a resize."""
 
     def __init__(self, status: Fields) -> None:
         self._containers = {

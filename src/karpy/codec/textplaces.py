@@ -51,8 +51,8 @@ def _path(above: Sequence[str], last: str) -> str:
     parts: list[str] = []
     limit, dash, count = _FAR, -1, 0
     if "\t" in last[: len(last) - len(last.lstrip())]:
-        # A tab has no width: the line belongs to the field above it that has no value yet, or to
-        # the parent of that field.
+        # A tab has no width: the line is within the field above if that has no value yet, else it
+        # is beside that field.
         key = _LINE.match(last.lstrip())
         parts = [key["key"]] if key and key["key"] else []
         written = [each for each in above if each.strip() and not each.lstrip().startswith("#")]

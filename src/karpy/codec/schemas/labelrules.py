@@ -82,7 +82,7 @@ def _of(subject: str, *checks: Rule) -> tuple[Rule, ...]:
 CLAIM_KEY: Final = _of("self", _KARPENTER, _label(HOSTNAME), _KWOK_DOMAIN, _AWS)
 """Rules for the keys of a NodeClaim's requirements."""
 POOL_KEY: Final = _of("self", _KARPENTER, _label(NODE_POOL), _label(HOSTNAME), _KWOK_DOMAIN, _AWS)
-"""Rules for the keys of a NodePool's requirements; the NodePool label is not among them."""
+"""Rules for the keys of a NodePool's requirements: as CLAIM_KEY, but without the NodePool label."""
 OVERLAY_KEY: Final = _of("self", _KARPENTER, _label(HOSTNAME), _AWS_TYPES_ALONE)
 """Rules for the keys of a NodeOverlay's requirements: labels of instance types, not machines."""
 POOL_LABELS: Final = tuple(
