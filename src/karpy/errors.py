@@ -10,16 +10,16 @@ Every error a user may see, with a stable code and a hint.
     │   ├── ObjectNotFound       KP1005  a name given on the command line does not exist
     │   ├── FileUnwritable       KP1006  a file cannot be written
     │   ├── KubeconfigInvalid    KP1007  a kubeconfig is missing something, or points nowhere
-    │   ├── CredentialsRefused   KP1008  a command or file that gives credentials does not
-    │   ├── ControlPlaneMissing  KP1009  the programs of a control plane cannot be had
-    │   ├── OptionInvalid        KP1010  a flag or an environment variable cannot be so
-    │   ├── SystemRefused        KP1011  the operating system says no: a full disk, a path too long
+    │   ├── CredentialsRefused   KP1008  a command or file that should give credentials fails
+    │   ├── ControlPlaneMissing  KP1009  the programs of a control plane cannot be found or built
+    │   ├── OptionInvalid        KP1010  a flag or an environment variable is invalid
+    │   ├── SystemRefused        KP1011  the operating system refuses: a full disk, a path too long
     │   ├── NotText              KP1012  a word of the command line or of a file is no UTF-8
     │   ├── CatalogMissing       KP1021  a manifest is about types of a catalog that is not loaded
     │   ├── LabelUnknown         KP1022  a requirement is about a label or value nothing has
-    │   ├── NotRead              KP1023  a part of the input that may matter takes no part
+    │   ├── NotRead              KP1023  a part of the input that may matter is not read
     │   └── QuotaExceeded        KP1024  a ResourceQuota keeps pods from being created
-    ├── ClusterError     an API server said no, or nothing
+    ├── ClusterError     an API server refused a request, or did not answer
     │   ├── Unreachable          KP2001  no answer, or the connection broke
     │   ├── TlsRefused           KP2002  the server's certificate is not trusted
     │   ├── Unauthorized         KP2003  401: the client is not known
@@ -27,7 +27,7 @@ Every error a user may see, with a stable code and a hint.
     │   ├── NotFound             KP2005  404
     │   ├── AlreadyExists        KP2006  409 on create
     │   ├── Conflict             KP2007  409: another client was faster, or a precondition failed
-    │   ├── Expired              KP2008  410: history does not reach back so far
+    │   ├── Expired              KP2008  410: the resource version is too old
     │   ├── Invalid              KP2009  422: schema, rules or immutable fields
     │   ├── Throttled            KP2010  429: a budget forbids the eviction, or too many requests
     │   ├── BadRequest           KP2011  400, 405, 406, 413, 415: the request is wrong
@@ -35,16 +35,16 @@ Every error a user may see, with a stable code and a hint.
     │   ├── AnswerMalformed      KP2013  not what an API server answers
     │   ├── LeadershipLost       KP2014  another replica leads now
     │   └── LeadershipUncertain  KP2015  a write was not sent: another replica may lead by now
-    ├── CloudError       a cloud said no
+    ├── CloudError       a cloud refused a request
     │   ├── NoCapacity           KP3001  every option is sold out
     │   ├── MachineNotFound      KP3002  there is no such machine
-    │   ├── NodeClassNotReady    KP3003  a node class cannot be launched with
-    │   ├── CloudUnavailable     KP3004  the cloud does not answer, or asks for patience
+    │   ├── NodeClassNotReady    KP3003  a node class is not ready for a launch
+    │   ├── CloudUnavailable     KP3004  the cloud does not answer, or asks to try again later
     │   ├── RebootUnsupported    KP3005  the cloud reboots no machines
     │   └── AwsRefused           KP3006  AWS refused a call
-    └── Bug              we can fix it
+    └── Bug              a mistake in Karpy
         ├── Unexpected           KP9000  an error that no code expects
-        ├── LimitPassed          KP9001  a loop ran longer than it ever should
+        ├── LimitPassed          KP9001  a loop has passed its limit
         └── SimulationStalled    KP9002  on virtual time, every task waits for another
 """
 
@@ -74,25 +74,25 @@ class KarpyError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        """Say what happened, its code, and the way out."""
+        """Write the message, the code and the hint."""
         return f"{self.message} ({self.code})\n\nhint: {self.hint}"
 
 
 class ConfigError(KarpyError):
-    """Something the user wrote; the user can fix it."""
+    """An error that the user can correct: in the input, an option or the environment."""
 
 
 class ClusterError(KarpyError):
     """
-    An API server said no, or nothing.
+    An API server refused a request, or did not answer.
 
-    `status` is what it answered with, 0 if it did not. `retry_after` is how many seconds to wait
-    before trying again, if the server said so. `causes` are the reasons it gave in detail, such as
-    `DisruptionBudget` for an eviction that a budget forbids.
+    `status` is the HTTP status, 0 without an answer. `retry_after` is the number of seconds to wait
+    before a retry, if the server gives one. `causes` are the reasons of the server in detail, such
+    as `DisruptionBudget` for an eviction that a budget forbids.
     """
 
     is_worth_a_retry: ClassVar[bool] = False
-    """Whether the same request may well succeed a little later."""
+    """Whether the same request may succeed a little later."""
     usual_hint: ClassVar[str] = "look at the message of the API server"
 
     def __init__(
@@ -112,16 +112,16 @@ class ClusterError(KarpyError):
 
 class CloudError(KarpyError):
     """
-    A cloud said no; what to do about it depends on the subclass.
+    A cloud refused a request; what to do about it depends on the subclass.
 
-    `reason` is the word that the condition Launched has for it.
+    `reason` is the reason of the condition Launched.
     """
 
     reason: str = "LaunchFailed"
 
 
 class Bug(KarpyError):
-    """Something we got wrong; the message asks for a report."""
+    """A mistake in Karpy; the message asks for a report."""
 
 
 class ManifestInvalid(ConfigError):
@@ -277,7 +277,7 @@ class LabelUnknown(ConfigError):
 
 
 class NotRead(ConfigError):
-    """A part of the input that the answer may depend on takes no part in it."""
+    """A part of the input that the answer may depend on is not read."""
 
     code = "KP1023"
 
@@ -345,7 +345,7 @@ class Conflict(ClusterError):
 
 
 class Expired(ClusterError):
-    """The server's history does not reach back so far."""
+    """The resource version is older than the history of the server."""
 
     code = "KP2008"
     usual_hint = "list the objects again"
@@ -473,7 +473,7 @@ class AwsRefused(CloudError):
         self.call = call
         self.reason = reason or type(self).reason
         self.aws_code = aws_code
-        """What AWS calls the error: `UnauthorizedOperation`."""
+        """The error code of AWS, such as `UnauthorizedOperation`."""
         self.aws_message = message
         super().__init__(
             f"`{call}` was refused: {aws_code}: {message}",
@@ -495,7 +495,7 @@ class Unexpected(Bug):
 
 
 class LimitPassed(Bug):
-    """A loop ran longer than it ever should."""
+    """A loop has passed its limit."""
 
     code = "KP9001"
 

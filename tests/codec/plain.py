@@ -1,9 +1,9 @@
-"""Plain objects as JSON has them, for tests that name only what they are about."""
+"""Builders of plain objects, in which a test names only the fields that it is about."""
 
 from typing import Any, TypeAlias
 
 Value: TypeAlias = Any
-"""Whatever JSON can hold, or what is mistaken for JSON."""
+"""Any value that JSON can hold, or that a test gives in place of JSON."""
 Json: TypeAlias = dict[str, Value]
 
 
@@ -14,7 +14,7 @@ def container(name: str = "main", **fields: Value) -> Json:
 
 
 def plain_pod(name: str = "web", *, meta: Json | None = None, **spec: Value) -> Json:
-    """Build a pod with one container that asks for nothing; keywords go into its spec."""
+    """Build a pod with one container without requests; keywords go into its spec."""
     status = spec.pop("status", None)
     pod = {
         "apiVersion": "v1",

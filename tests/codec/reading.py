@@ -1,4 +1,4 @@
-"""Plain objects through the whole reader, for tests about what comes out of it."""
+"""Plain objects read as manifests, for tests of the resulting snapshot and findings."""
 
 import json
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ def read(*objects: Value) -> Reading:
 
 
 def notes_of(reading: Reading) -> list[str]:
-    """Return what there is to say besides problems, each with its severity and code."""
+    """Return the findings besides problems, each with its severity and code."""
     return [f"{each.severity.value} {each.code}: {each}" for each in reading.notes]
 
 
@@ -47,5 +47,5 @@ def obj(kind: str, name: str, **fields: Value) -> Json:
 
 
 def names(*objects: Json) -> list[str]:
-    """Return the names of all pods that come out."""
+    """Return the names of all pods in the snapshot."""
     return [pod.name for pod in read(*objects).snapshot.pods]

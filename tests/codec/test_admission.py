@@ -92,13 +92,13 @@ def test_bounds_of_pods_and_volumes_fill_nothing_in() -> None:
         ),
     ],
 )
-def test_what_a_container_says_counts_before_what_is_usual(given: Json, made: Json) -> None:
+def test_amounts_of_a_container_override_the_defaults(given: Json, made: Json) -> None:
     usual = limit_range(of_containers(default={"cpu": "2"}, defaultRequest={"cpu": "1"}))
 
     assert resources_of(given, usual) == made
 
 
-def test_of_two_limit_ranges_the_first_by_name_counts() -> None:
+def test_the_first_of_two_limit_ranges_by_name_counts() -> None:
     second = limit_range(of_containers(default={"cpu": "2", "memory": "1Gi"}), name="b")
     first = limit_range(of_containers(defaultRequest={"cpu": "1"}), name="a")
 
@@ -110,7 +110,7 @@ def test_of_two_limit_ranges_the_first_by_name_counts() -> None:
     }
 
 
-def test_of_two_items_of_one_limit_range_the_last_counts() -> None:
+def test_the_last_of_two_items_of_a_limit_range_counts() -> None:
     items = [of_containers(default={"cpu": "1"}), of_containers(default={"cpu": "2"})]
 
     made = resources_of({}, limit_range(*items))
@@ -139,7 +139,7 @@ SANDBOX = runtime_class(
 )
 
 
-def test_a_runtime_class_adds_what_its_pods_cost_and_where_they_run() -> None:
+def test_a_runtime_class_adds_overhead_and_scheduling() -> None:
     spec = {"runtimeClassName": "sandboxed", "nodeSelector": {"disk": "ssd"}}
 
     assert admission(runtime=SANDBOX).admitted(spec, "default") == {
@@ -187,7 +187,7 @@ def test_a_runtime_class_without_scheduling_is_empty() -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_named(value: Json, path: str) -> None:
+def test_an_unreadable_field_is_named(value: Json, path: str) -> None:
     kind = Fields(value).text("kind")
     reader = {"LimitRange": read_limit_range, "RuntimeClass": read_runtime_class}[kind]
 
@@ -205,20 +205,20 @@ FILLED = {"cpu": 2000, "memory": GI, "pods": 1}
 
 
 def requests(*objects: Json) -> dict[str, Resources]:
-    """Return what pods and DaemonSets ask for, by name."""
+    """Return the requests of pods and DaemonSets, by name."""
     snapshot: Snapshot = read(*objects).snapshot
     pods = {each.name: each.requests for each in snapshot.pods}
     return pods | {each.name: each.pod.requests for each in snapshot.daemons}
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Job", "DaemonSet"])
-def test_what_is_made_from_a_template_asks_for_what_it_is_admitted_with(kind: str) -> None:
+def test_pods_of_a_template_request_the_amounts_after_admission(kind: str) -> None:
     made = workload(kind, "web", pod={"containers": OPEN})
 
     assert list(requests(made, USUAL).values()) == [FILLED]
 
 
-def test_a_pod_of_the_cluster_was_admitted_already_and_one_that_is_not_there_will_be() -> None:
+def test_only_a_pod_that_is_not_in_the_cluster_is_changed_by_admission() -> None:
     there = {**plain_pod("there", containers=OPEN), "status": {"phase": "Pending"}}
 
     assert requests(there, plain_pod("new", containers=OPEN), USUAL) == {
@@ -235,7 +235,7 @@ def test_a_limit_range_leaves_the_revision_of_a_deployment_as_it_is() -> None:
     assert before.labels[HASH_LABEL] == after.labels[HASH_LABEL]
 
 
-def test_a_daemon_set_asks_for_what_its_pods_ask_for() -> None:
+def test_a_daemon_set_has_the_requests_of_its_pods() -> None:
     """A webhook may have changed them; the node that a pod is made for does not count."""
     field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
     pinned = {"nodeSelectorTerms": [{"matchFields": [field]}]}

@@ -74,13 +74,13 @@ def test_a_buffer_is_read_in_full() -> None:
         ({}, ("", "")),
     ],
 )
-def test_a_buffer_says_what_its_pods_are_made_from(spec: Json, source: tuple[str, str]) -> None:
+def test_a_buffer_names_its_source(spec: Json, source: tuple[str, str]) -> None:
     record = read_buffer_record(Fields({**BUFFER, "spec": spec}))
 
     assert record.source == source
 
 
-def test_what_is_missing_has_its_default() -> None:
+def test_missing_fields_have_their_defaults() -> None:
     record = read_buffer_record(Fields({"metadata": {"name": "spare"}}))
 
     assert record == BufferRecord(Identity("spare"), "default", strategy=ACTIVE_CAPACITY)
@@ -115,7 +115,7 @@ def test_conditions_are_written_over_what_was_read_only() -> None:
     assert read_buffer_record(Fields(merge(BUFFER, writes.status or {}))).conditions == conditions
 
 
-def test_what_does_not_differ_is_not_written() -> None:
+def test_unchanged_fields_are_not_written() -> None:
     record = read_buffer_record(Fields(BUFFER))
 
     assert buffer_writes(record, record) == Writes()
@@ -125,7 +125,7 @@ def test_what_does_not_differ_is_not_written() -> None:
     ("spec", "replicas"),
     [({"replicas": 3}, 3), ({"replicas": 0}, 0), ({}, 1)],
 )
-def test_a_workload_is_read_as_what_its_pods_are_made_from(spec: Json, replicas: int) -> None:
+def test_a_workload_is_read_as_a_source_of_pods(spec: Json, replicas: int) -> None:
     obj = workload("Deployment", meta={"namespace": "shop", "uid": "u2", "generation": 4}, **spec)
 
     source = read_pod_source(Fields(obj), "Deployment", PodReader())
@@ -135,7 +135,7 @@ def test_a_workload_is_read_as_what_its_pods_are_made_from(spec: Json, replicas:
     assert source.pod.requests == {"cpu": 1000, "pods": 1}
 
 
-def test_a_pod_template_is_read_as_what_pods_are_made_from() -> None:
+def test_a_pod_template_is_read_as_a_source_of_pods() -> None:
     spec = {"containers": [container(limits={"cpu": "2"})]}
     obj = {
         "metadata": {"name": "t", "namespace": "shop", "uid": "u3", "generation": 2},

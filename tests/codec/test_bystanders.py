@@ -1,4 +1,4 @@
-"""Kinds that no decision reads: the harmless are counted, the others named."""
+"""Kinds that no decision reads: those without effect are counted, all others are named."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_pod_templates_of_other_kinds_are_named_and_counted(obj: Json, paths: st
     assert paths in found.message
 
 
-def test_makers_without_templates_and_unknown_kinds_are_named() -> None:
+def test_creators_of_pods_and_unknown_kinds_are_named() -> None:
     reading = read(
         other("sparkoperator.k8s.io/v1beta2", "SparkApplication", "pi"),
         other("example.com/v1", "Widget", "w1"),
@@ -60,7 +60,7 @@ def test_makers_without_templates_and_unknown_kinds_are_named() -> None:
     assert is_partial([widgets])
 
 
-def test_what_scheduling_does_not_depend_on_is_a_quiet_note() -> None:
+def test_kinds_without_an_effect_on_scheduling_are_one_note() -> None:
     reading = read(
         other("rbac.authorization.k8s.io/v1", "RoleBinding"),
         other("networking.k8s.io/v1", "Ingress"),
@@ -141,7 +141,7 @@ def test_a_refused_node_class_is_kept_for_its_nodes_and_reported_once() -> None:
     assert [each.path for each in reading.findings] == ["spec.role"]
 
 
-def test_a_catalog_that_reads_a_node_class_leaves_nothing_to_say() -> None:
+def test_a_node_class_that_the_catalog_reads_has_no_finding() -> None:
     reading = read(other("eks.amazonaws.com/v1", "NodeClass", spec={"role": "r"}))
 
     assert reading.findings_beside({("eks.amazonaws.com", "NodeClass")}) == ()

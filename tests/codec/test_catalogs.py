@@ -46,7 +46,7 @@ def test_kwok_sells_144_types() -> None:
     assert Counter(len(each.offerings) for each in types) == {8: 144}
 
 
-def test_a_kwok_type_is_what_karpenter_says_it_is() -> None:
+def test_a_kwok_type_equals_that_of_karpenter() -> None:
     offerings = tuple(
         Offering(collect([one_of(CAPACITY_TYPE, kind), one_of(ZONE, zone)]), price)
         for zone in ZONES
@@ -206,7 +206,7 @@ def test_karpbench_types_are_taken_bare_or_wrapped(value: Value) -> None:
     assert read_catalog(json.loads(json.dumps(value))) == Catalog(types=types)
 
 
-def test_a_catalog_may_open_labels() -> None:
+def test_a_catalog_may_add_well_known_labels() -> None:
     value = {"instanceTypes": [plain_type()], "wellKnownLabels": ["size"]}
 
     assert read_catalog(value).well_known == WELL_KNOWN | {"size"}

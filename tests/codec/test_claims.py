@@ -41,7 +41,7 @@ def a_launch(*requirements: Requirement) -> Launch:
     return Launch("web-0", "web", (), collect(requirements), {"cpu": 1500, "pods": 1}, options)
 
 
-def test_a_claim_carries_what_its_pool_says() -> None:
+def test_a_claim_has_the_template_of_its_pool() -> None:
     claim = write_node_claim(a_launch(), POOL, SHOP)
 
     meta, spec = claim["metadata"], claim["spec"]
@@ -70,8 +70,8 @@ def test_a_claim_carries_what_its_pool_says() -> None:
     assert spec["resources"] == {"requests": {"cpu": "1500m", "pods": "1"}}
 
 
-def test_a_claim_is_held_from_its_first_moment() -> None:
-    """It cannot be deleted before its machine was looked for."""
+def test_a_claim_is_created_with_its_finalizer() -> None:
+    """Without a finalizer, it could be deleted before its machine is terminated."""
     claim = write_node_claim(a_launch(), POOL, SHOP)
 
     assert claim["metadata"]["finalizers"] == ["karpenter.sh/termination"]
@@ -93,7 +93,7 @@ def test_a_claim_without_options_leaves_the_choice_to_the_cloud() -> None:
     }
 
 
-def test_a_claim_names_its_instance_types_and_keeps_their_variety() -> None:
+def test_a_claim_names_its_instance_types_and_keeps_min_values() -> None:
     asked = Requirement(INSTANCE_TYPE, complement=True, min_values=1)
 
     claim = write_node_claim(a_launch(asked), POOL, SHOP)
@@ -107,7 +107,7 @@ def test_a_claim_names_its_instance_types_and_keeps_their_variety() -> None:
     }
 
 
-def test_a_claim_can_be_bought_as_any_of_its_types_is_sold() -> None:
+def test_a_claim_has_all_capacity_types_of_its_instance_types() -> None:
     """A type whose spot machines are cheapest may still be had on demand."""
     claim = write_node_claim(a_launch(), POOL, SHOP)
 
@@ -138,7 +138,7 @@ def test_a_label_that_only_this_cluster_knows_gets_a_value() -> None:
     ],
     ids=str,
 )
-def test_what_is_written_reads_the_same(requirement: Requirement) -> None:
+def test_a_written_requirement_reads_the_same(requirement: Requirement) -> None:
     written = write_requirement(requirement)
 
     read = collect(read_requirement(Fields(each), POOL_OPERATORS) for each in written)
@@ -161,7 +161,7 @@ def test_amounts_are_written_as_quantities() -> None:
         ({"is_capacity_overlaid": True}, {"karpenter.sh/capacity-overlay-applied": "true"}),
     ],
 )
-def test_a_claim_says_whether_an_overlay_had_a_say(
+def test_a_claim_says_whether_an_overlay_changed_its_types(
     overlaid: dict[str, bool], expected: dict[str, str]
 ) -> None:
     other = replace(instance_type("large"), is_price_overlaid=True, is_capacity_overlaid=True)

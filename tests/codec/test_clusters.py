@@ -29,7 +29,7 @@ def claim(name: str, **status: Value) -> Json:
 READY = {NODE_POOL: "default", REGISTERED: "true", INITIALIZED: "true"}
 
 
-def test_nodes_and_their_claims_are_one() -> None:
+def test_nodes_are_joined_with_their_claims() -> None:
     nodes = read(
         node("by-provider", "p-1", meta={"labels": READY}),
         node("by-name", meta={"labels": READY}),
@@ -133,7 +133,7 @@ def test_controllers_are_there_for_default_spreads() -> None:
     )
 
 
-def test_claims_come_with_pods_that_are_yet_to_be() -> None:
+def test_claims_of_pods_that_do_not_exist_yet_are_created() -> None:
     template = {"metadata": {"name": "data"}, "spec": {"storageClassName": "fast"}}
     volume = {"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     claims = read(

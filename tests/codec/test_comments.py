@@ -69,12 +69,12 @@ def test_each_comment_is_about_a_field() -> None:
         ("- a\n# end\n", ("BELOW", (), "# end")),
     ],
 )
-def test_a_comment_is_about_what_is_near(text: str, about: tuple[str, Path, str]) -> None:
+def test_a_comment_is_about_the_nearest_field(text: str, about: tuple[str, Path, str]) -> None:
     assert found(text) == [about]
 
 
 @pytest.mark.parametrize("text", ["a: 1\n", "# alone\n", "a: b#c\n", "a: '# no'\n"])
-def test_what_has_no_comment_on_a_field_has_none(text: str) -> None:
+def test_a_text_without_a_comment_on_a_field_has_none(text: str) -> None:
     assert comments_in(text) == ()
 
 
@@ -97,7 +97,7 @@ def test_comments_go_back_to_their_fields() -> None:
     )
 
 
-def test_comments_on_a_part_are_seen_from_its_top() -> None:
+def test_comments_on_a_part_have_paths_from_its_top() -> None:
     comments = [Comment(("items", 1, "a"), Side.ABOVE, "# a"), Comment(("x",), Side.ABOVE, "# x")]
 
     assert within(comments, ("items", 1)) == (Comment(("a",), Side.ABOVE, "# a"),)

@@ -87,13 +87,13 @@ def test_a_bad_toleration_is_named(entry: Json, path: str) -> None:
     assert fault(lambda: read_tolerations(Fields({"tolerations": [entry]})))[0] == path
 
 
-def test_no_selector_and_an_empty_one_are_two_things() -> None:
+def test_no_selector_differs_from_an_empty_one() -> None:
     assert read_selector(Fields({}), "labelSelector") is None
     assert read_selector(Fields({"labelSelector": {}}), "labelSelector") == LabelSelector()
 
 
 def test_a_selector_keeps_the_names_of_labels() -> None:
-    """It selects pods by what they carry; aliases are a matter of nodes."""
+    """It selects pods by their labels; only labels of nodes have aliases."""
     selector = {
         "matchLabels": {"b": "2", "beta.kubernetes.io/arch": "amd64"},
         "matchExpressions": [

@@ -1,4 +1,4 @@
-"""Custom kinds, held to their definitions: all faults, each with its place and a way out."""
+"""Custom kinds, validated by their definitions: all faults, each with its path and a hint."""
 
 import copy
 import time
@@ -37,15 +37,15 @@ UBUNTU_HINT: Final = (
 )
 
 
-def told(value: Json) -> list[tuple[str, str, str]]:
+def faults_of(value: Json) -> list[tuple[str, str, str]]:
     """Return path, problem and hint of each fault."""
     return [(each.path, each.problem, each.hint) for each in custom_faults(value, WELL_KNOWN)]
 
 
-def pool_with(way: str, value: Value) -> Json:
+def pool_with(path: str, value: Value) -> Json:
     """Build a NodePool with one field set, by its path."""
     made: Any = copy.deepcopy(plain_pool("p"))
-    *above, last = way.split(".")
+    *above, last = path.split(".")
     target = made
     for key in above:
         target = target.setdefault(key, {})
@@ -67,7 +67,7 @@ def class_with(**fields: Value) -> Json:
     ],
 )
 def test_a_restricted_label_has_the_one_that_is_meant_as_its_hint(key: str, meant: str) -> None:
-    (fault,) = told(pool_with(f"{INNER}.requirements", [wants(key, "In", "c")]))
+    (fault,) = faults_of(pool_with(f"{INNER}.requirements", [wants(key, "In", "c")]))
 
     assert (fault[0], fault[2]) == (f"{INNER}.requirements[0].key", f"write `{meant}`")
 
@@ -92,8 +92,8 @@ def test_a_restricted_label_has_the_one_that_is_meant_as_its_hint(key: str, mean
         ),
     ],
 )
-def test_what_older_versions_took_has_a_way_out(fields: Json, path: str, hint: str) -> None:
-    assert [(each[0], each[2]) for each in told(class_with(**fields))] == [(path, hint)]
+def test_a_field_of_an_older_version_has_a_hint(fields: Json, path: str, hint: str) -> None:
+    assert [(each[0], each[2]) for each in faults_of(class_with(**fields))] == [(path, hint)]
 
 
 @pytest.mark.parametrize("key", ["role", "instanceProfile"])
@@ -102,7 +102,7 @@ def test_a_role_is_a_name(key: str) -> None:
     without = {name: each for name, each in NODE_CLASS["spec"].items() if name != "role"}
     node_class = {**NODE_CLASS, "spec": {**without, key: "arn:aws:iam::123456789012:x/path/nodes"}}
 
-    assert told(node_class) == [
+    assert faults_of(node_class) == [
         (
             f"spec.{key}",
             "is the ARN `arn:aws:iam::123456789012:x/path/nodes`, not a name",
@@ -112,12 +112,12 @@ def test_a_role_is_a_name(key: str) -> None:
 
 
 @pytest.mark.parametrize("value", [plain_pool("p"), RICH_POOL, NODE_CLASS])
-def test_what_is_right_has_no_faults(value: Json) -> None:
-    assert told(value) == []
+def test_a_valid_object_has_no_faults(value: Json) -> None:
+    assert faults_of(value) == []
 
 
 @pytest.mark.parametrize(
-    ("way", "value", "expected"),
+    ("path", "value", "expected"),
     [
         (
             f"{INNER}.nodeClassRef",
@@ -327,10 +327,10 @@ def test_what_is_right_has_no_faults(value: Json) -> None:
         ),
     ],
 )
-def test_a_fault_of_a_pool_is_named_with_a_way_out(
-    way: str, value: Value, expected: tuple[str, str, str]
+def test_a_fault_of_a_pool_is_named_with_a_hint(
+    path: str, value: Value, expected: tuple[str, str, str]
 ) -> None:
-    assert told(pool_with(way, value)) == [expected]
+    assert faults_of(pool_with(path, value)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -392,14 +392,14 @@ def test_a_fault_of_a_pool_is_named_with_a_way_out(
         ),
     ],
 )
-def test_a_fault_of_a_node_class_is_named_with_a_way_out(
+def test_a_fault_of_a_node_class_is_named_with_a_hint(
     value: Json, expected: tuple[str, str, str]
 ) -> None:
-    assert told(value) == [expected]
+    assert faults_of(value) == [expected]
 
 
 def test_all_faults_are_reported_together_including_those_of_rules() -> None:
-    faults = told(
+    faults = faults_of(
         plain_pool(
             "p",
             wants("karpenter.sh/x", "Exists"),
@@ -425,26 +425,24 @@ def test_all_faults_are_reported_together_including_those_of_rules() -> None:
 
 
 def test_shell_variables_of_user_data_are_no_placeholders() -> None:
-    assert told(class_with(userData="#!/bin/sh\necho ${HOME} $(date)\n")) == []
+    assert faults_of(class_with(userData="#!/bin/sh\necho ${HOME} $(date)\n")) == []
 
 
 def test_a_wrong_status_is_no_fault_of_the_manifest() -> None:
-    assert told({**plain_pool("p"), "status": {"nodes": "many", "colour": 1}}) == []
+    assert faults_of({**plain_pool("p"), "status": {"nodes": "many", "colour": 1}}) == []
 
 
 def test_keys_that_are_no_text_are_named() -> None:
     pool = pool_with("spec.limits", {1: 2})
 
-    assert told(pool) == [("spec.limits", "has the key `1`, not text", 'quote it: `"1"`')]
+    assert faults_of(pool) == [("spec.limits", "has the key `1`, not text", 'quote it: `"1"`')]
 
 
 @given(st.data(), odd_values)
-def test_what_has_no_faults_is_admitted_and_what_has_is_not_unless_it_is_pruned(
-    data: st.DataObject, odd: Value
-) -> None:
-    way = data.draw(st.sampled_from(places(RICH_POOL["spec"])))
+def test_a_pool_without_faults_is_admitted(data: st.DataObject, odd: Value) -> None:
+    path = data.draw(st.sampled_from(places(RICH_POOL["spec"])))
     pool = {key: each for key, each in RICH_POOL.items() if key != "status"}
-    value = changed(pool, ("spec", *way), odd)
+    value = changed(pool, ("spec", *path), odd)
 
     faults = custom_faults(value, WELL_KNOWN)
 
@@ -461,7 +459,7 @@ def test_a_thousand_pools_compile_their_definition_once() -> None:
     assert validator_of.cache_info().misses == 1
 
 
-def test_a_thousand_pools_are_held_to_their_definition_within_a_second() -> None:
+def test_a_thousand_pools_are_validated_within_a_second() -> None:
     pools = [{**RICH_POOL, "metadata": {"name": f"p{number}"}} for number in range(1000)]
     custom_faults(pools[0], WELL_KNOWN)
     started = time.process_time()
@@ -473,7 +471,7 @@ def test_a_thousand_pools_are_held_to_their_definition_within_a_second() -> None
 
 
 @pytest.mark.parametrize("kind", CUSTOM_KINDS, ids=lambda each: each.kind.name)
-def test_every_pattern_and_rule_has_a_way_out(kind: CustomKind) -> None:
+def test_every_pattern_and_rule_has_a_hint(kind: CustomKind) -> None:
     spec = kind.schema()["properties"]["spec"]
 
     assert [each for each in patterns(spec, "spec") if each not in PATTERN_HINTS] == []
@@ -481,28 +479,28 @@ def test_every_pattern_and_rule_has_a_way_out(kind: CustomKind) -> None:
 
 
 def parts(schema: JsonObject, path: str) -> list[tuple[str, JsonObject]]:
-    """List the schemas directly below one, with their places."""
+    """List the schemas directly below a schema, with their paths."""
     below = [(f"{path}.{key}", each) for key, each in schema.get("properties", {}).items()]
     entries = [schema.get("items"), schema.get("additionalProperties")]
     return below + [(f"{path}[]", each) for each in entries if isinstance(each, dict)]
 
 
 def patterns(schema: JsonObject, path: str) -> list[str]:
-    """List the places of texts that must match something."""
+    """List the paths of fields with a pattern."""
     found = [path] if "pattern" in schema else []
     return found + [each for at, below in parts(schema, path) for each in patterns(below, at)]
 
 
 def rules(schema: JsonObject) -> list[str]:
-    """List what rules say."""
+    """List the messages of all rules."""
     found = [each["message"] for each in schema.get("x-kubernetes-validations", ())]
     return found + [each for _, below in parts(schema, "") for each in rules(below)]
 
 
-def test_an_overlay_is_held_to_its_definition() -> None:
+def test_an_overlay_is_validated_by_its_definition() -> None:
     overlay = obj("NodeOverlay", "o", spec={"requirements": [], "price": "1", "cost": "2"})
 
-    assert told(overlay) == [
+    assert faults_of(overlay) == [
         (
             "spec.cost",
             "is not known here",

@@ -74,7 +74,7 @@ def test_replicas_make_a_pool_static() -> None:
     assert read_pool(Fields(plain_pool(replicas=0))).is_static
 
 
-def test_a_pool_may_be_on_its_way_out() -> None:
+def test_a_pool_may_be_deleting() -> None:
     obj = plain_pool()
     obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 

@@ -14,7 +14,7 @@ def policy(disruption: JsonObject | None) -> DisruptionPolicy:
 
 
 @pytest.mark.parametrize("disruption", [None, {}])
-def test_a_pool_that_says_nothing_has_the_defaults_of_the_api(
+def test_a_pool_without_a_policy_has_the_defaults_of_the_api(
     disruption: JsonObject | None,
 ) -> None:
     assert policy(disruption) == DisruptionPolicy(
@@ -39,7 +39,7 @@ def test_a_policy_is_read_in_full() -> None:
     )
 
 
-def test_never_is_never() -> None:
+def test_consolidate_after_never_is_none() -> None:
     assert policy({"consolidateAfter": "Never"}).consolidate_after is None
 
 

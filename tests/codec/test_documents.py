@@ -9,7 +9,7 @@ from karpy.errors import ManifestInvalid
 
 
 def values(text: str) -> list[object]:
-    """Return the values of documents, and for each that is none what is wrong with it."""
+    """Return the values of documents, and the problems of invalid ones."""
     return [
         each.value if isinstance(each, Document) else each.problem
         for each in read_documents("f.yaml", text)
@@ -66,7 +66,7 @@ def test_yaml_means_what_it_means_to_kubectl(text: str, expected: object) -> Non
     assert values(f"a: {text}") == [{"a": expected}]
 
 
-def test_one_bad_document_does_not_keep_the_others_back() -> None:
+def test_a_bad_document_does_not_prevent_reading_the_others() -> None:
     assert values("a: 1\n---\nb: [\n---\nc: 3\n") == [
         {"a": 1},
         "is not YAML: did not find expected node content in line 3",
@@ -213,7 +213,7 @@ def test_repetitions_that_grow_without_end_are_refused() -> None:
     assert problem("\n".join(lines)).problem.startswith("repeats itself by aliases without end")
 
 
-def test_placeholders_that_are_good_yaml_are_not_what_is_wrong() -> None:
+def test_placeholders_that_are_valid_yaml_are_not_the_fault() -> None:
     assert problem("a:\n  - b: <NAME>\n  c: 1\n").hint == "check indentation and quotes"
     assert problem("a: [${NAME}]\n").hint.startswith("fill in `${NAME}` first")
 

@@ -15,14 +15,14 @@ def fault(read: Callable[[], object]) -> tuple[str, str]:
     return raised.value.path, raised.value.problem
 
 
-def test_a_path_names_the_way_to_a_field() -> None:
+def test_a_path_leads_to_a_field() -> None:
     root = Fields({"spec": {"containers": [{}, {"name": 5}]}})
     second = list(root.child("spec").children("containers"))[1]
 
     assert fault(lambda: second.text("name")) == ("spec.containers[1].name", "is `5`, not text")
 
 
-def test_null_is_as_good_as_absent() -> None:
+def test_null_counts_as_absent() -> None:
     fields = Fields({"a": None})
 
     assert (fields.text("a"), fields.items("a"), fields.number("a", 7), fields.labels("a")) == (
@@ -44,7 +44,7 @@ def test_null_is_as_good_as_absent() -> None:
         (b"", "is a bytes, not an object"),
     ],
 )
-def test_what_was_found_instead_of_an_object_is_named(value: object, problem: str) -> None:
+def test_a_value_that_is_no_object_is_named(value: object, problem: str) -> None:
     assert fault(lambda: Fields(value)) == ("", problem)
 
 
@@ -109,14 +109,14 @@ def test_a_wrong_value_is_reported_with_its_path(
     assert fault(lambda: read(fields)) == expected
 
 
-def test_a_hint_lists_the_words_that_would_do() -> None:
+def test_a_hint_lists_the_allowed_words() -> None:
     with pytest.raises(FieldInvalid) as raised:
         Fields({"t": "x"}).choice("t", {"", "b", "a"})
 
     assert raised.value.hint == "use one of: a, b"
 
 
-def test_a_fault_can_be_seen_from_further_up() -> None:
+def test_a_fault_can_have_a_path_from_an_enclosing_object() -> None:
     inner = FieldInvalid("spec.x", "is bad", "mend it")
 
     assert str(inner.within("items[1]")) == "`items[1].spec.x` is bad"
@@ -164,5 +164,5 @@ quantity_texts = st.from_regex(r"[0-9]{1,21}(|m|k|M|Ki|Mi|Gi|Ti|Pi)", fullmatch=
 
 @given(quantity_texts, st.sampled_from(["cpu", "memory", "requests.cpu", "example.com/gpu"]))
 def test_quantities_are_read_as_the_model_reads_them(text: str, resource: str) -> None:
-    """There is a faster way for the usual ones; it must not be another way."""
+    """Usual quantities are read by a faster function, which must give the same amounts."""
     assert read_amounts({resource: text}) == {resource: parse_quantity(text, resource)}

@@ -17,8 +17,8 @@ ALIKE: Final = [1, True, 1.0, "1", [1], [True], {"a": 1}, {"a": True}, {"a": 1.0
 
 
 @given(values)
-def test_what_was_written_and_read_again_has_the_same_fingerprint(value: Value) -> None:
-    """Nothing in memory but the value itself may matter: not what is shared within it."""
+def test_a_value_that_is_written_and_read_again_has_the_same_fingerprint(value: Value) -> None:
+    """A fingerprint depends on the value alone, not on which objects are shared within it."""
     assert fingerprint([value, value]) == fingerprint(json.loads(json.dumps([value, value])))
 
 
@@ -32,7 +32,7 @@ def test_unusual_values_have_a_fingerprint_too(value: Value) -> None:
     assert fingerprint({"a": value}) != fingerprint({"a": [value]})
 
 
-def test_a_bottomless_object_has_none() -> None:
+def test_an_endless_object_has_no_fingerprint() -> None:
     bottomless: Json = {}
     bottomless["again"] = bottomless
 

@@ -85,7 +85,7 @@ def test_values_that_look_like_operators_are_distinguished() -> None:
     ]
 
 
-def test_what_types_have_in_common_is_one_object() -> None:
+def test_common_parts_of_types_are_one_object() -> None:
     reader = InstanceReader()
     first = reader.read(plain_type())
     second = reader.read(json.loads(json.dumps(plain_type())))
@@ -129,7 +129,7 @@ TYPES = [
 
 
 @given(st.lists(st.sampled_from(TYPES), max_size=12))
-def test_what_was_read_before_does_not_rub_off(types: list[Json]) -> None:
+def test_a_type_does_not_depend_on_types_read_before(types: list[Json]) -> None:
     reader = InstanceReader()
 
     assert [reader.read(each) for each in types] == [read(each) for each in types]
@@ -211,7 +211,7 @@ def test_a_reservation_is_known_by_the_end_of_its_label() -> None:
 
 
 def test_a_reserved_offering_seen_before_keeps_its_reservation() -> None:
-    """The quick way for offerings seen before must not lose it."""
+    """The cache of offerings must not lose it."""
     entry = sold("a", RESERVED, 0.5, labels={RESERVATION: "cr-1"})
 
     made = read(plain_type(offerings=[entry, entry])).offerings

@@ -116,7 +116,7 @@ def test_daemon_sets_stand_for_the_pod_they_would_run() -> None:
     )
 
 
-def test_everything_else_a_cluster_has_may_be_there() -> None:
+def test_a_workload_may_have_every_kind_of_a_cluster() -> None:
     meta = {"name": "x", "namespace": "ns"}
     selector = {"matchLabels": {"a": "b"}}
     wanted = (Requirement("a", frozenset({"b"})),)
@@ -237,7 +237,7 @@ def test_a_pod_with_a_bad_name_is_named_by_its_place() -> None:
     assert "`pods[1].metadata.name` is `5`, not text" in fault(plain_workload(pods=pods))
 
 
-def test_nodepools_of_a_workload_are_held_to_their_definition() -> None:
+def test_nodepools_of_a_workload_are_validated_by_their_definition() -> None:
     inner = {"requirements": [{"key": "example.com/size", "operator": "In", "values": ["a"]}]}
     bare = {"metadata": {"name": "a"}, "spec": {"template": {"spec": inner}}}
     bad = {

@@ -86,7 +86,7 @@ def test_no_labels_are_empty_labels() -> None:
         ("size>big", "the value must be an integer"),
     ],
 )
-def test_what_is_no_selector_is_refused(text: str, why: str) -> None:
+def test_an_invalid_selector_is_refused(text: str, why: str) -> None:
     with pytest.raises(BadRequest, match=why) as error:
         read_label_selector(text)
 

@@ -19,7 +19,7 @@ from tests.codec.plain import Json, Value, container, plain_pod, plain_pool, wan
 from tests.codec.reading import NOON, names, notes_of, obj, problem, read, read_texts
 
 
-def test_nothing_is_a_snapshot_too() -> None:
+def test_an_empty_input_is_an_empty_snapshot() -> None:
     settings = Settings(min_values_policy=MinValuesPolicy.BEST_EFFORT)
 
     reading = read_manifests([], kwok_catalog(), settings, NOON)
@@ -50,7 +50,7 @@ def test_a_pod_is_found_however_it_is_wrapped(text: str) -> None:
     assert (reading.problems, reading.notes) == ((), ())
 
 
-def test_every_kind_finds_its_place() -> None:
+def test_objects_of_every_kind_are_in_the_snapshot() -> None:
     selector = {"matchLabels": {"a": "b"}}
     wanted = (Requirement("a", frozenset({"b"})),)
     snapshot = read(
@@ -105,7 +105,7 @@ def test_of_two_objects_with_one_name_the_last_one_counts() -> None:
     ]
 
 
-def test_what_scheduling_does_not_depend_on_is_left_aside_and_noted() -> None:
+def test_objects_without_an_effect_on_scheduling_are_noted() -> None:
     reading = read(
         obj("ConfigMap", "a"),
     )
@@ -116,7 +116,7 @@ def test_what_scheduling_does_not_depend_on_is_left_aside_and_noted() -> None:
     ]
 
 
-def test_a_slip_of_the_pen_is_noted() -> None:
+def test_a_misspelt_field_is_noted() -> None:
     reading = read(
         plain_pod("a", nodeSelectors={}),
         workload("Job", "j", pod={"colour": []}),
@@ -187,7 +187,7 @@ def bad_pod(**spec: Value) -> Json:
         ),
     ],
 )
-def test_what_is_wrong_is_named_once_and_nothing_else_is_lost(value: Value, expected: str) -> None:
+def test_a_fault_is_named_once_and_all_other_objects_are_read(value: Value, expected: str) -> None:
     reading = read(plain_pod("before"), value, plain_pod("after"))
 
     assert [each.message for each in reading.problems] == [f"`0.yaml` document 2{expected}"]
@@ -210,7 +210,7 @@ def test_a_bad_item_of_a_list_is_named_by_its_place() -> None:
     assert [pod.name for pod in reading.snapshot.pods] == ["before", "after"]
 
 
-def test_a_file_that_cannot_be_parsed_does_not_keep_the_others_back() -> None:
+def test_a_file_that_cannot_be_parsed_does_not_prevent_reading_the_others() -> None:
     reading = read_texts("a: [", json.dumps(plain_pod("a")))
 
     assert [each.where for each in reading.problems] == ["`0.yaml` document 1"]
@@ -319,7 +319,7 @@ def test_a_workload_that_names_the_label_of_old_pools_gets_that_of_today() -> No
     ]
 
 
-def test_a_node_class_is_held_to_its_definition() -> None:
+def test_a_node_class_is_validated_by_its_definition() -> None:
     node_class = {
         "apiVersion": "karpenter.k8s.aws/v1",
         "kind": "EC2NodeClass",

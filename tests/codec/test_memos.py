@@ -1,7 +1,7 @@
 from karpy.codec.memos import Memo
 
 
-def test_the_latest_values_are_known_and_old_ones_forgotten() -> None:
+def test_the_latest_values_are_kept_and_old_ones_dropped() -> None:
     memo: Memo[int, str] = Memo(3)
     put = [memo.put(number, str(number)) for number in range(8)]
 
@@ -11,7 +11,7 @@ def test_the_latest_values_are_known_and_old_ones_forgotten() -> None:
     assert got == ["7", "6", "5", None, None, None]
 
 
-def test_of_values_with_large_keys_fewer_are_kept() -> None:
+def test_fewer_values_with_large_keys_are_kept() -> None:
     memo: Memo[tuple[bytes, ...], int] = Memo(100)
     keys = [(bytes([number]) * 50_000, b"more" * 10_000) for number in range(20)]
     put = [memo.put(key, number) for number, key in enumerate(keys)]
@@ -22,7 +22,7 @@ def test_of_values_with_large_keys_fewer_are_kept() -> None:
     assert got == [19, *[None] * 15]
 
 
-def test_a_value_that_is_asked_for_stays() -> None:
+def test_a_value_that_is_looked_up_is_kept() -> None:
     memo: Memo[str, int] = Memo(3)
     memo.put("web", 1)
 

@@ -1,4 +1,4 @@
-"""Requirements on labels that nothing has: each is named, with its place and a way out."""
+"""Requirements on labels that nothing has: each has a finding with its path and a hint."""
 
 import pytest
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ def find(*objects: Value, supply: Supply = KWOK) -> list[Finding]:
     return find_narrowing(snapshot, supply, reading.origins)
 
 
-def told(*objects: Value) -> list[tuple[str, str, str, str]]:
+def findings_of(*objects: Value) -> list[tuple[str, str, str, str]]:
     return [(each.severity.value, each.code, each.object, each.path) for each in find(*objects)]
 
 
@@ -48,11 +48,11 @@ def asking(key: str, operator: str = "In", *values: str) -> Json:
     ],
 )
 def test_a_label_of_a_provider_whose_catalog_is_not_loaded_is_an_error(key: str) -> None:
-    assert told(asking(key, "In", "g")) == [("error", "KP1021", "NodePool p", FIRST)]
+    assert findings_of(asking(key, "In", "g")) == [("error", "KP1021", "NodePool p", FIRST)]
 
 
 def test_a_label_of_managed_node_groups_is_no_label_of_a_catalog() -> None:
-    found = told(asking("eks.amazonaws.com/nodegroup", "In", "systems"))
+    found = findings_of(asking("eks.amazonaws.com/nodegroup", "In", "systems"))
 
     assert found == [("note", "OWN_LABEL", "NodePool p", FIRST)]
 
@@ -65,13 +65,13 @@ def test_a_label_of_managed_node_groups_is_no_label_of_a_catalog() -> None:
     ],
 )
 def test_types_and_zones_that_the_catalog_does_not_have_are_an_error(key: str, value: str) -> None:
-    assert told(asking(key, "In", value)) == [("error", "KP1021", "NodePool p", FIRST)]
+    assert findings_of(asking(key, "In", value)) == [("error", "KP1021", "NodePool p", FIRST)]
 
 
 def test_some_unknown_values_among_known_ones_are_noted() -> None:
     pool = asking("topology.kubernetes.io/zone", "In", "test-zone-a", "us-east-1a")
 
-    assert told(pool) == [("note", "VALUE_UNKNOWN", "NodePool p", FIRST)]
+    assert findings_of(pool) == [("note", "VALUE_UNKNOWN", "NodePool p", FIRST)]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_some_unknown_values_among_known_ones_are_noted() -> None:
         ("kubernetes.io/os", "In", ["plan9"], "use one of: `linux`, `windows`"),
     ],
 )
-def test_what_nothing_has_is_a_warning_with_a_way_out(
+def test_a_label_that_nothing_has_is_a_warning_with_a_hint(
     key: str, operator: str, values: list[str], hint: str
 ) -> None:
     (found,) = find(asking(key, operator, *values))
@@ -98,7 +98,7 @@ def test_what_nothing_has_is_a_warning_with_a_way_out(
     assert (found.severity.value, found.code, found.hint) == ("warning", "KP1022", hint)
 
 
-def test_a_slip_in_a_label_of_a_provider_is_corrected() -> None:
+def test_a_misspelt_label_of_a_provider_is_corrected() -> None:
     # The definition of NodePools has no such label, so that only pods may name one.
     (found,) = find(plain_pod("a", nodeSelector={"karpenter.k8s.aws/instance-catgory": "c"}))
 
@@ -108,15 +108,15 @@ def test_a_slip_in_a_label_of_a_provider_is_corrected() -> None:
 def test_a_label_that_a_pool_gives_its_nodes_is_noted() -> None:
     pod = plain_pod("a", nodeSelector={"capacity-spread": "1"})
 
-    assert told(asking("capacity-spread", "In", "1", "2"), pod) == [
+    assert findings_of(asking("capacity-spread", "In", "1", "2"), pod) == [
         ("note", "OWN_LABEL", "NodePool p", FIRST)
     ]
 
 
-def test_pods_are_held_to_the_catalog_once_for_each_workload() -> None:
+def test_pods_are_checked_once_for_each_workload() -> None:
     wanted = {"nodeSelector": {CATEGORY: "g"}}
 
-    assert told(
+    assert findings_of(
         workload("Deployment", "web", replicas=3, pod=wanted), plain_pod("a", **wanted)
     ) == [
         ("error", "KP1021", "Pod a", f"spec.nodeSelector[{CATEGORY}]"),
@@ -124,26 +124,26 @@ def test_pods_are_held_to_the_catalog_once_for_each_workload() -> None:
     ]
 
 
-def test_a_pod_may_ask_for_labels_of_nodes_that_are_there() -> None:
+def test_a_pod_may_require_labels_of_existing_nodes() -> None:
     node = obj("Node", "n", meta={"labels": {"topology.kubernetes.io/zone": "z", "tier": "a"}})
     pod = plain_pod("a", nodeSelector={"topology.kubernetes.io/zone": "z", "tier": "a"})
 
-    assert told(node, pod) == []
+    assert findings_of(node, pod) == []
 
 
-def test_a_pod_that_asks_for_a_label_nothing_has_is_warned() -> None:
-    assert told(plain_pool("p"), plain_pod("a", nodeSelector={"tier": "a"})) == [
+def test_a_pod_that_requires_a_label_nothing_has_is_a_warning() -> None:
+    assert findings_of(plain_pool("p"), plain_pod("a", nodeSelector={"tier": "a"})) == [
         ("warning", "KP1022", "Pod a", "spec.nodeSelector[tier]")
     ]
 
 
-def test_pods_that_run_already_and_daemons_that_stay_away_are_left_alone() -> None:
+def test_running_pods_and_negative_requirements_have_no_findings() -> None:
     away = {"key": "eks.amazonaws.com/compute-type", "operator": "NotIn", "values": ["fargate"]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [away]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
     assert (
-        told(
+        findings_of(
             plain_pod("runs", nodeName="n", nodeSelector={CATEGORY: "g"}),
             plain_pod("waits", affinity=affinity),
             workload("DaemonSet", "log", pod={"affinity": affinity}),
@@ -152,7 +152,7 @@ def test_pods_that_run_already_and_daemons_that_stay_away_are_left_alone() -> No
     )
 
 
-def test_an_overlay_is_held_to_catalog_and_pools() -> None:
+def test_an_overlay_is_checked_against_catalog_and_pools() -> None:
     requirements = [
         {"key": "karpenter.sh/nodepool", "operator": "In", "values": ["genral"]},
         {"key": "karpenter.k8s.aws/instance-generation", "operator": "In", "values": ["5"]},

@@ -14,7 +14,7 @@ READY = {
     "message": "no subnets",
     "lastTransitionTime": "2026-01-05T00:00:00Z",
 }
-SAID = Condition(
+NOT_READY = Condition(
     "Ready", "False", datetime(2026, 1, 5, tzinfo=UTC), "SubnetsNotFound", "no subnets"
 )
 
@@ -25,7 +25,7 @@ SAID = Condition(
         ({"metadata": {"name": "a"}}, ClassState()),
         (
             {"metadata": {"name": "a", "generation": 3}, "status": {"conditions": [READY]}},
-            ClassState(SAID, generation=3),
+            ClassState(NOT_READY, generation=3),
         ),
         (
             {"metadata": {"name": "a", "deletionTimestamp": "2026-01-05T00:00:00Z"}},
@@ -34,7 +34,7 @@ SAID = Condition(
     ],
     ids=["silent", "not ready", "deleting"],
 )
-def test_a_node_class_says_how_it_is(obj: Json, expected: ClassState) -> None:
+def test_a_node_class_has_its_condition_ready(obj: Json, expected: ClassState) -> None:
     assert ClassReader().from_object(obj) == expected
 
 

@@ -16,7 +16,7 @@ NAME_HINT = "use lower-case letters, digits, `-` and `.`, as in `web-1`"
         {"name": "a", "labels": None, "annotations": None},
     ],
 )
-def test_what_is_right_passes(meta: Json) -> None:
+def test_valid_metadata_passes(meta: Json) -> None:
     assert list(metadata_faults({"metadata": meta})) == []
 
 
@@ -71,7 +71,9 @@ def test_what_is_right_passes(meta: Json) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named_with_a_way_out(obj: Value, expected: tuple[str, str, str]) -> None:
+def test_a_fault_of_metadata_is_named_with_a_hint(
+    obj: Value, expected: tuple[str, str, str]
+) -> None:
     faults = [(each.path, each.problem, each.hint) for each in metadata_faults(obj)]
 
     assert faults == [expected]

@@ -95,7 +95,7 @@ def test_budgets_are_read_whole(spec: Json, expected: DisruptionBudget) -> None:
 @pytest.mark.parametrize(
     ("policy", "expected"), [("AlwaysAllow", True), ("IfHealthyBudget", False), ("", False)]
 )
-def test_a_budget_may_let_pods_go_that_are_not_ready(policy: str, *, expected: bool) -> None:
+def test_a_budget_may_allow_the_eviction_of_unready_pods(policy: str, *, expected: bool) -> None:
     spec = {"selector": {}, "unhealthyPodEvictionPolicy": policy}
 
     budget = read_budget(Fields({"metadata": {"name": "b"}, "spec": spec}))

@@ -27,7 +27,7 @@ def test_placeholders_of_all_kinds_are_named_once(text: str, expected: tuple[str
     assert placeholders_in(text) == expected
 
 
-def test_what_is_no_yaml_for_its_placeholders_says_so() -> None:
+def test_a_text_that_is_no_yaml_because_of_placeholders_names_them() -> None:
     (problem,) = read_documents("f", "values: [${ZONE_A}, ${ZONE_B}]\n")
 
     assert getattr(problem, "hint", "") == (

@@ -94,7 +94,7 @@ KINDS: dict[str, Json] = {
 
 @pytest.mark.parametrize("spec", KINDS.values(), ids=KINDS.keys())
 def test_bytes_and_objects_give_the_same_pods(spec: Json) -> None:
-    """The second of two alike is made from what is known of the first."""
+    """The second of two equal pods is built from the cached parts of the first."""
     objs = [served(name, **spec) for name in ("web-1", "web-22")]
     reader = PodJsonReader()
 
@@ -112,7 +112,7 @@ def test_pods_of_every_kind_do_not_mix_up() -> None:
     assert read == [PodJsonReader().from_object(obj) for obj in objs + objs]
 
 
-def test_a_reader_that_has_forgotten_reads_the_same_pods() -> None:
+def test_a_reader_with_full_caches_reads_the_same_pods() -> None:
     objs = [served(f"web-{number}", **spec) for number, spec in enumerate(KINDS.values())]
     reader = PodJsonReader(most=1)
 
@@ -121,7 +121,7 @@ def test_a_reader_that_has_forgotten_reads_the_same_pods() -> None:
     assert read == [PodJsonReader().from_object(obj) for obj in objs + objs]
 
 
-def test_it_is_known_when_a_pod_was_bound_and_ready_and_what_limits_it() -> None:
+def test_a_pod_has_the_times_it_was_bound_and_ready_and_its_limits() -> None:
     obj = served("web-1", **KINDS["ready"])
     reader = PodJsonReader()
 
@@ -136,7 +136,7 @@ def test_it_is_known_when_a_pod_was_bound_and_ready_and_what_limits_it() -> None
     assert first.limits is second.limits
 
 
-def test_pods_of_one_workload_share_what_it_wrote() -> None:
+def test_pods_of_one_workload_share_its_template() -> None:
     reader = PodJsonReader()
 
     first, second = (
@@ -157,14 +157,14 @@ def test_pods_of_one_workload_share_what_it_wrote() -> None:
         ({"tolerations": "all"}, "spec.tolerations"),
     ],
 )
-def test_what_cannot_be_read_is_named(change: Json, path: str) -> None:
+def test_an_unreadable_field_is_named(change: Json, path: str) -> None:
     with pytest.raises(FieldInvalid) as raised:
         PodJsonReader().from_bytes(msgspec.json.encode(served("web-1", **change)))
 
     assert raised.value.path.startswith(path)
 
 
-def test_what_is_no_object_is_refused() -> None:
+def test_json_that_is_no_object_is_refused() -> None:
     with pytest.raises(FieldInvalid):
         PodJsonReader().from_bytes(b"[]")
 

@@ -85,7 +85,7 @@ def test_a_pod_is_read_whole() -> None:
     )
 
 
-def test_a_pod_is_read_with_what_a_drain_and_disruption_ask_for() -> None:
+def test_a_pod_is_read_with_the_fields_for_drain_and_disruption() -> None:
     obj = plain_pod(
         "db-0",
         meta={
@@ -156,7 +156,7 @@ def test_no_grace_period_at_all_is_not_the_default_one(spec: Json, grace: timede
 
 
 def test_a_bare_pod_gets_defaults_and_counts_as_unschedulable() -> None:
-    """It was written by hand: there is no kube-scheduler yet that could have given up on it."""
+    """It was written by hand: no kube-scheduler has set a condition yet."""
     assert read(plain_pod("web")) == Pod(
         name="web",
         namespace="default",
@@ -179,7 +179,9 @@ def test_a_bare_pod_gets_defaults_and_counts_as_unschedulable() -> None:
         ({"conditions": [{"type": "PodScheduled", "reason": "SchedulingGated"}]}, False),
     ],
 )
-def test_kube_scheduler_says_whether_it_has_given_up(status: Json, *, expected: bool) -> None:
+def test_the_condition_of_kube_scheduler_says_whether_a_pod_is_unschedulable(
+    status: Json, *, expected: bool
+) -> None:
     assert read(plain_pod(status=status)).is_unschedulable is expected
 
 
@@ -292,7 +294,7 @@ def copies(**spec: Value) -> tuple[Pod, Pod]:
         {"resources": {"requests": {"cpu": "1"}}},
     ],
 )
-def test_pods_of_one_workload_share_what_they_have_in_common(spec: Json) -> None:
+def test_pods_of_one_workload_share_their_common_parts(spec: Json) -> None:
     first, second = copies(**spec)
 
     assert (first.name, second.name) == ("a", "b")
@@ -311,7 +313,7 @@ def test_a_volume_with_a_random_name_that_does_not_count_is_no_difference() -> N
     assert first.rules is second.rules
 
 
-def test_different_words_for_the_same_thing_are_one_thing() -> None:
+def test_equal_rules_in_different_words_are_one_object() -> None:
     reader = PodReader()
     first = reader.read(plain_pod(containers=[container(requests={"cpu": "1000m"})]))
     second = reader.read(

@@ -23,7 +23,7 @@ LABELS = "spec.template.metadata.labels"
         plain_pool("p", wants("my.kubernetes.io/x", "Exists")),
     ],
 )
-def test_what_is_fine_is_ready(obj: Json) -> None:
+def test_a_valid_pool_is_ready(obj: Json) -> None:
     assert why_not_ready(Fields(obj), WELL_KNOWN) is None
 
 
@@ -64,7 +64,7 @@ def taint(key: str, value: str = "") -> Json:
         ),
     ],
 )
-def test_what_karpenter_finds_later_keeps_a_pool_from_being_ready(obj: Json, expected: str) -> None:
+def test_a_fault_that_only_karpenter_finds_makes_a_pool_not_ready(obj: Json, expected: str) -> None:
     assert str(why_not_ready(Fields(obj), WELL_KNOWN)) == expected
 
 

@@ -14,10 +14,10 @@ from karpy.codec.providers import edits, nearest
         ("capacity-tier", "capacity-type", None),
     ],
 )
-def test_a_swap_counts_as_one_slip(one: str, other: str, distance: int | None) -> None:
+def test_a_swap_counts_as_one_edit(one: str, other: str, distance: int | None) -> None:
     assert (edits(one, other, 2), edits(other, one, 2)) == (distance, distance)
 
 
 @pytest.mark.parametrize("key", ["team", "capacity-spread", "example.com/arch", "workload"])
-def test_a_label_of_ones_own_is_no_slip(key: str) -> None:
+def test_a_custom_label_is_not_taken_for_a_misspelling(key: str) -> None:
     assert nearest(key, ["kubernetes.io/arch", "karpenter.sh/capacity-type"]) is None

@@ -1,4 +1,4 @@
-"""ResourceQuotas and PriorityClasses: pods of manifests are admitted as a cluster would."""
+"""ResourceQuotas and PriorityClasses: pods of manifests are admitted as by an API server."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_pods_beyond_a_quota_are_named_and_take_no_part(hard: Json, why: str) ->
     assert reading.findings[0].object == "ResourceQuota q"
 
 
-def test_pods_that_are_there_use_their_share() -> None:
+def test_existing_pods_count_for_the_quota() -> None:
     runs = asking("runs", nodeName="n", status={"phase": "Running"})
     ended = asking("ended", nodeName="n", status={"phase": "Succeeded"})
 
@@ -53,13 +53,13 @@ def test_pods_that_are_there_use_their_share() -> None:
     assert created(reading) == ["runs", "ended"]
 
 
-def test_what_the_cluster_says_is_used_counts() -> None:
+def test_the_usage_in_the_status_counts() -> None:
     full = {**quota({"pods": "5"}), "status": {"used": {"pods": "5"}}}
 
     assert created(read(asking(), full)) == []
 
 
-def test_a_pod_must_say_what_a_quota_bounds() -> None:
+def test_a_pod_must_set_the_amounts_that_a_quota_bounds() -> None:
     reading = read(plain_pod("a"), quota({"limits.memory": "1Gi"}))
 
     assert refused(reading) == [
@@ -67,7 +67,7 @@ def test_a_pod_must_say_what_a_quota_bounds() -> None:
     ]
 
 
-def test_a_limit_range_says_it_for_them() -> None:
+def test_a_limit_range_sets_the_amounts_that_a_quota_bounds() -> None:
     limits = {"limits": [{"type": "Container", "default": {"memory": "1Gi"}}]}
 
     reading = read(plain_pod("a"), obj("LimitRange", "d", spec=limits), quota({"memory": "1Gi"}))
@@ -130,7 +130,7 @@ def test_a_priority_class_gives_its_value_to_pods_that_name_it_or_none() -> None
     assert reading.findings == ()
 
 
-def test_pods_that_may_have_to_make_room_are_mentioned() -> None:
+def test_running_pods_that_may_be_preempted_are_mentioned() -> None:
     reading = read(
         obj("Node", "n"),
         priority("high", 1000),

@@ -95,7 +95,7 @@ def _recorded_disruption(question: NodeQuestion) -> DisruptionRecording:
 
 @given(st.integers(0, 1_000_000))
 @settings(max_examples=60)
-def test_a_recording_gives_back_what_was_recorded(seed: int) -> None:
+def test_a_recording_reads_the_same(seed: int) -> None:
     cluster = random_snapshot(seed)
 
     recording = _recorded(cluster)
@@ -147,7 +147,7 @@ def test_a_workload_is_recorded_exactly(name: str) -> None:
 
 
 def test_a_catalog_has_one_digest_however_its_offerings_are_kept() -> None:
-    """A recording must not change with what is kept in memory; older ones know tuples only."""
+    """A recording must not depend on the types in memory; older recordings have tuples only."""
     listed = named_snapshot("adv-prefs-60").catalog
     plain = replace(
         listed, types=tuple(replace(each, offerings=(*each.offerings,)) for each in listed.types)
@@ -206,7 +206,7 @@ def test_equal_values_are_equal_lines_in_every_process() -> None:
     assert catalog["well_known"] == sorted(SMALL.catalog.well_known)
 
 
-def test_what_is_on_sale_is_known_by_its_content() -> None:
+def test_the_digest_of_a_catalog_depends_on_its_content() -> None:
     other = msgspec.structs.replace(SMALL.catalog, reservation_label="x")
 
     assert encode_catalog(SMALL.catalog)[0] == encode_catalog(SMALL.catalog)[0]
@@ -232,7 +232,7 @@ def test_a_pod_is_recorded_with_all_its_fields() -> None:
     assert DaemonRow.__struct_fields__ == DaemonSet.__struct_fields__
 
 
-def test_what_pods_share_they_share_again_and_nothing_more() -> None:
+def test_only_parts_that_pods_shared_before_are_shared_again() -> None:
     cluster = snapshot(pods=[*pods("a", 2), pod("b", labels={"app": "b"}), pod("c")])
 
     recording = _recorded(cluster)
@@ -286,8 +286,8 @@ def test_an_invalid_line_is_an_error(line: bytes, problem: str) -> None:
     assert str(caught.value).startswith(problem)
 
 
-def test_types_that_are_sold_alike_say_it_once() -> None:
-    """All that EC2 sells in a region is written again whenever one offering of it is sold out."""
+def test_types_with_the_same_offerings_write_them_once() -> None:
+    """The whole catalog of a region is written again whenever one offering is sold out."""
     region = builtin_region("us-east-1")
     catalog = CatalogMaker().make(region, {"a": InstanceSettings()}, usual=InstanceSettings())
 

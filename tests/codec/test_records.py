@@ -81,7 +81,7 @@ def test_durations_are_read_as_go_writes_them(text: str, expected: timedelta | N
     assert read_duration(Fields({"after": text}), "after") == expected
 
 
-def test_what_is_no_duration_is_named() -> None:
+def test_an_invalid_duration_is_named() -> None:
     with pytest.raises(FieldInvalid, match="`after` is `soon`"):
         read_duration(Fields({"after": "soon"}), "after")
 
@@ -95,7 +95,7 @@ def test_a_record_that_did_not_change_writes_nothing() -> None:
     assert pool_writes(pool, pool) == Writes()
 
 
-def test_what_is_written_makes_the_claim_what_it_should_be() -> None:
+def test_the_patches_turn_one_claim_into_the_other() -> None:
     before = read_claim_record(Fields(CLAIM))
     launched = Condition("Launched", "True", NOON, "Launched", "", 1)
     after = replace(
@@ -116,7 +116,7 @@ def test_what_is_written_makes_the_claim_what_it_should_be() -> None:
     assert read_claim_record(Fields(whole)) == after
 
 
-def test_taints_keep_what_only_others_know() -> None:
+def test_taints_keep_fields_that_the_record_lacks() -> None:
     before = read_node_record(Fields(NODE))
     after = replace(before, taints=(*before.taints, Taint("karpenter.sh/disrupted", "NoSchedule")))
 
@@ -157,7 +157,7 @@ def test_lists_are_guarded_by_the_version_they_were_read_at() -> None:
     }
 
 
-def test_a_resource_that_a_pool_has_no_more_is_taken_out() -> None:
+def test_a_resource_that_a_pool_no_longer_has_is_removed() -> None:
     before = read_pool_record(Fields(POOL))
 
     writes = pool_writes(before, replace(before, resources={"cpu": 8000}, nodes=2))

@@ -87,7 +87,7 @@ def test_the_overhead_comes_on_top() -> None:
     assert effective(spec) == {"cpu": 1100, "memory": 64 * 2**20, "pods": 1}
 
 
-def test_what_the_pod_asks_for_as_a_whole_replaces_the_sum() -> None:
+def test_requests_at_pod_level_replace_the_sum() -> None:
     spec = {
         "containers": [container(requests={"cpu": "1", "memory": "1Gi", "example.com/gpu": "1"})],
         "resources": {"requests": {"cpu": "3", "hugepages-2Mi": "4Mi", "example.com/gpu": "9"}},
@@ -103,7 +103,7 @@ def test_what_the_pod_asks_for_as_a_whole_replaces_the_sum() -> None:
     }
 
 
-def test_a_limit_of_the_whole_pod_counts_where_no_container_asks() -> None:
+def test_a_limit_at_pod_level_is_a_request_if_no_container_has_one() -> None:
     spec = {
         "containers": [container(requests={"cpu": "1"})],
         "resources": {"limits": {"cpu": "3", "memory": "2Gi"}},
@@ -160,11 +160,11 @@ def test_a_status_without_resources_changes_nothing() -> None:
         {"limits": {"cpu": "2"}},
     ],
 )
-def test_only_plain_requests_take_the_short_way(resources: Json | None) -> None:
+def test_only_plain_requests_are_read_the_short_way(resources: Json | None) -> None:
     assert plain_requests(resources) is None
 
 
-def test_the_short_way_leads_to_the_same_place() -> None:
+def test_plain_requests_read_the_short_way_are_the_same() -> None:
     resources = {"requests": {"cpu": "1500m", "memory": "3Mi", "example.com/gpu": "1"}}
 
     assert plain_requests(resources) == effective({"containers": [{"resources": resources}]})
@@ -196,7 +196,7 @@ def test_an_init_container_counts_alone_next_to_the_sidecars_before_it() -> None
     assert effective_limits(Fields(spec)) == {"cpu": 3300}
 
 
-def test_limits_of_the_pod_take_the_place_of_those_of_its_containers() -> None:
+def test_limits_at_pod_level_replace_those_of_the_containers() -> None:
     spec = {
         "containers": [container(limits={"cpu": "1", "nvidia.com/gpu": "1"})],
         "resources": {"limits": {"cpu": "8", "nvidia.com/gpu": "4"}},

@@ -1,4 +1,4 @@
-"""Whatever is written where something else belongs, it is told; it never breaks the reader."""
+"""A wrong value anywhere in the input becomes a problem, and never an exception of the reader."""
 
 import copy
 import json
@@ -195,21 +195,21 @@ odd_values: st.SearchStrategy[Value] = st.sampled_from(
 )
 
 
-def places(value: Value, way: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """List the ways to everything within a value."""
-    found = [way] if way else []
+def places(value: Value, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """List the paths of all values within a value."""
+    found = [path] if path else []
     inner = list(value.items()) if isinstance(value, dict) else []
     inner += list(enumerate(value)) if isinstance(value, list) else []
-    return found + [place for key, each in inner for place in places(each, (*way, key))]
+    return found + [place for key, each in inner for place in places(each, (*path, key))]
 
 
-def changed(value: Value, way: tuple[str | int, ...], new: Value) -> Value:
-    """Return a copy with one thing replaced."""
+def changed(value: Value, path: tuple[str | int, ...], new: Value) -> Value:
+    """Return a copy with one value replaced."""
     made = copy.deepcopy(value)
     target = made
-    for key in way[:-1]:
+    for key in path[:-1]:
         target = target[key]
-    target[way[-1]] = new
+    target[path[-1]] = new
     return made
 
 
@@ -218,7 +218,7 @@ def read(value: Value) -> Reading:
 
 
 @pytest.mark.parametrize("value", RICH)
-def test_the_rich_objects_are_fine_as_they_are(value: Json) -> None:
+def test_the_rich_objects_have_no_problems(value: Json) -> None:
     assert read(value).problems == ()
 
 
@@ -227,9 +227,9 @@ def test_the_rich_objects_are_fine_as_they_are(value: Json) -> None:
 def test_an_odd_value_makes_problems_of_its_object_alone(
     data: st.DataObject, value: Json, odd: Value
 ) -> None:
-    way = data.draw(st.sampled_from(places(value)))
+    path = data.draw(st.sampled_from(places(value)))
 
-    reading = read([plain_pod("before"), changed(value, way, odd), plain_pod("after")])
+    reading = read([plain_pod("before"), changed(value, path, odd), plain_pod("after")])
 
     assert len({each.where for each in reading.problems}) <= 1
     assert {"default/before", "default/after"} <= {pod.key for pod in reading.snapshot.pods}
@@ -239,8 +239,8 @@ def test_an_odd_value_makes_problems_of_its_object_alone(
 @settings(max_examples=150)
 @given(st.data(), odd_values)
 def test_an_odd_workload_is_read_or_refused(data: st.DataObject, odd: Value) -> None:
-    way = data.draw(st.sampled_from(places(RICH_WORKLOAD)))
-    value = changed(RICH_WORKLOAD, way, odd)
+    path = data.draw(st.sampled_from(places(RICH_WORKLOAD)))
+    value = changed(RICH_WORKLOAD, path, odd)
 
     assert is_read_or_refused(value)
 
@@ -256,9 +256,9 @@ def is_read_or_refused(value: Value) -> bool:
 @given(st.data(), odd_values)
 def test_an_odd_catalog_is_read_or_refused(data: st.DataObject, odd: Value) -> None:
     catalog = [plain_type(volumeLimits={"d": 1}), {**plain_type("k"), "architecture": "amd64"}]
-    way = data.draw(st.sampled_from(places(catalog)))
+    path = data.draw(st.sampled_from(places(catalog)))
 
-    assert is_taken_or_refused(changed(catalog, way, odd))
+    assert is_taken_or_refused(changed(catalog, path, odd))
 
 
 def is_taken_or_refused(value: Value) -> bool:

@@ -16,14 +16,14 @@ def pod(fields: str) -> bytes:
 
 
 @pytest.mark.parametrize("levels", [LEVELS - 1, 4_900, 200_000])
-def test_what_lies_deep_becomes_null_and_the_rest_stays(levels: int) -> None:
+def test_values_nested_too_deeply_become_null(levels: int) -> None:
     found: JsonObject = msgspec.json.decode(simplify(pod(nested(levels))))
 
     fields = json.loads(nested(LEVELS - 2, None))
     assert found == {"metadata": {"managedFields": fields, "name": "a"}, "spec": [1]}
 
 
-def test_what_is_not_deep_stays_as_it_is() -> None:
+def test_shallow_json_is_unchanged() -> None:
     plain = pod(nested(LEVELS - 2))
 
     assert simplify(plain) == plain
@@ -44,7 +44,7 @@ def test_text_that_no_decoder_takes_is_replaced_as_the_api_server_would() -> Non
 @pytest.mark.parametrize(
     "broken", [b"", b'"', b'{"a": "', b'"\\', b"]]}}", b"[{", b'{"a": "b]', b"\\u"]
 )
-def test_what_is_no_json_stays_as_it_is(broken: bytes) -> None:
+def test_a_text_that_is_no_json_is_unchanged(broken: bytes) -> None:
     assert simplify(broken) == broken
 
 
@@ -52,5 +52,5 @@ def test_what_is_no_json_stays_as_it_is(broken: bytes) -> None:
     "part", [b"[", b"]", b'"', b'\\"', b'"\\', b"\\ud800", b'"\\ud8', b'{"a":']
 )
 def test_a_million_repetitions_take_no_more_than_a_moment(part: bytes) -> None:
-    """A square of them would take days."""
+    """Quadratic time would be days."""
     assert len(simplify(part * 1_000_000)) >= 0

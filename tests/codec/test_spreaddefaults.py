@@ -17,7 +17,7 @@ def test_nothing_is_no_constraint(text: str) -> None:
     assert read_spread_defaults(text) == ()
 
 
-def test_what_goes_with_a_constraint_passes_through() -> None:
+def test_all_fields_of_a_constraint_are_read() -> None:
     text = _config(ONE + ", minDomains: 3, nodeAffinityPolicy: Ignore, nodeTaintsPolicy: Honor}")
 
     assert read_spread_defaults(text) == (
@@ -41,7 +41,7 @@ def test_what_goes_with_a_constraint_passes_through() -> None:
         (_config(ONE + "}", ONE + "}"), f"repeats {ZONE} with DoNotSchedule"),
     ],
 )
-def test_what_kube_scheduler_would_not_take_is_refused(text: str, message: str) -> None:
+def test_a_configuration_that_kube_scheduler_refuses_is_refused(text: str, message: str) -> None:
     with pytest.raises(FieldInvalid) as caught:
         read_spread_defaults(text)
 

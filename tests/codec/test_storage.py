@@ -68,7 +68,7 @@ def test_a_claim_that_was_written_by_hand_will_be_bound(phase: Json, *, expected
         ),
     ],
 )
-def test_no_class_and_the_class_of_no_name_are_two_things(obj: Json, expected: str | None) -> None:
+def test_no_class_differs_from_the_class_of_no_name(obj: Json, expected: str | None) -> None:
     assert read_claim(Fields(obj)).storage_class == expected
 
 
@@ -101,11 +101,11 @@ def test_no_class_and_the_class_of_no_name_are_two_things(obj: Json, expected: s
 def test_volumes_know_their_driver_and_where_they_are(
     spec: Json, expected: PersistentVolume
 ) -> None:
-    """Drivers have names of their own for the zone; nodes to be made do not."""
+    """Drivers have topology keys of their own for the zone; new nodes lack these labels."""
     assert read_volume(Fields(named("pv", spec=spec))) == expected
 
 
-def test_a_volume_that_goes_is_marked() -> None:
+def test_a_deleting_volume_is_known() -> None:
     obj = named("pv", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}, spec={})
 
     assert read_volume(Fields(obj)) == PersistentVolume("pv", is_deleting=True)

@@ -60,7 +60,7 @@ def test_a_path_is_found_by_indentation(line: int, path: str) -> None:
         ("a:\n  example.com/b:\n\tc: 1\n", "a[example.com/b].c"),
     ],
 )
-def test_a_line_with_a_tab_belongs_to_what_is_open_above(text: str, path: str) -> None:
+def test_a_line_with_a_tab_belongs_to_the_field_above(text: str, path: str) -> None:
     assert path_in(text, text.count("\n")) == path
 
 

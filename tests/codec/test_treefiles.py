@@ -41,7 +41,7 @@ def test_a_kustomization_is_known_by_its_kind_or_file(
         ),
     ],
 )
-def test_what_a_kustomization_adds_to_its_files_is_named(value: JsonObject, why: str) -> None:
+def test_changes_of_a_kustomization_to_its_files_are_named(value: JsonObject, why: str) -> None:
     assert why_unbuilt(value) == why
 
 
@@ -62,5 +62,5 @@ def test_a_list_of_operations_is_a_patch() -> None:
         ("a.yaml", "`kind`"),
     ],
 )
-def test_a_file_without_a_kind_has_a_way_out(file: str, word: str) -> None:
+def test_a_file_without_a_kind_has_a_hint(file: str, word: str) -> None:
     assert word in kind_hint(file)

@@ -33,7 +33,7 @@ RULES = PodRules(unreadable="it is odd")
 OWNERS = (Owner("apps/v1", "DaemonSet", "d", "u"),)
 
 
-def test_an_unreadable_pod_has_all_of_itself_that_can_be_read() -> None:
+def test_an_unreadable_pod_has_all_readable_fields() -> None:
     obj = {"metadata": META, "spec": SPEC, "status": {"phase": "Running"}}
 
     assert unreadable_pod(obj, "it is odd") == Pod(
@@ -50,7 +50,7 @@ def test_an_unreadable_pod_has_all_of_itself_that_can_be_read() -> None:
     )
 
 
-def test_a_pod_of_which_nothing_but_its_place_can_be_read_leaves_no_room_there() -> None:
+def test_a_pod_with_unreadable_requests_fills_its_node() -> None:
     meta = {**META, "labels": 1, "ownerReferences": 2, "creationTimestamp": 3}
     obj = {"metadata": meta, "spec": {"nodeName": "n1", "containers": 4}, "status": 5}
 
@@ -62,7 +62,7 @@ def test_a_pod_of_which_nothing_but_its_place_can_be_read_leaves_no_room_there()
     assert made.requests == WITHOUT_ROOM
 
 
-def test_a_pod_of_which_only_the_name_can_be_read_stays_where_it_was() -> None:
+def test_a_pod_with_only_a_readable_name_stays_on_its_node() -> None:
     known = known_pod("a", on="n1")
 
     made = unreadable_pod({"metadata": {"name": "a"}}, "it is odd", known)
@@ -70,7 +70,7 @@ def test_a_pod_of_which_only_the_name_can_be_read_stays_where_it_was() -> None:
     assert made == replace(known, rules=RULES)
 
 
-def test_a_drain_knows_of_an_unreadable_pod_what_can_be_read() -> None:
+def test_a_drain_reads_all_readable_fields_of_an_unreadable_pod() -> None:
     spec = {**SPEC, "tolerations": [{"operator": "Odd"}], "terminationGracePeriodSeconds": 5}
 
     found = bound_pod({"metadata": META, "spec": spec})
@@ -91,14 +91,14 @@ def test_a_drain_knows_of_an_unreadable_pod_what_can_be_read() -> None:
 
 
 @pytest.mark.parametrize("annotations", [3, {"a": 1}, ["b"]])
-def test_a_pod_whose_annotations_cannot_be_read_is_not_to_be_disrupted(annotations: object) -> None:
+def test_a_pod_with_unreadable_annotations_blocks_disruption(annotations: object) -> None:
     obj: JsonObject = {"metadata": {"name": "a", "annotations": annotations}}
 
     assert bound_pod(obj).disruption.do_not_disrupt == "true"
     assert unreadable_pod(obj, "it is odd").disruption.do_not_disrupt == "true"
 
 
-def test_a_budget_that_cannot_be_read_lets_no_pod_of_its_namespace_go() -> None:
+def test_an_unreadable_budget_allows_no_eviction_in_its_namespace() -> None:
     selector = {"matchExpressions": [{"key": "app", "operator": "Odd"}]}
     meta = {"name": "b", "namespace": "shop"}
     budget = pod_budget({"metadata": meta, "spec": {"selector": selector}})
@@ -108,7 +108,7 @@ def test_a_budget_that_cannot_be_read_lets_no_pod_of_its_namespace_go() -> None:
     assert (covered, budget.disruptions_allowed) == ([True, False], None)
 
 
-def test_of_claims_and_nodes_that_cannot_be_read_the_machine_remains() -> None:
+def test_unreadable_claims_and_nodes_keep_their_provider_id() -> None:
     odd = {"metadata": {"name": "a", "finalizers": 3, "labels": {"b": "c"}}}
     claim = claim_record({**odd, "status": {"providerID": "kwok://a"}})
     node = node_record({**odd, "spec": {"providerID": "kwok://a"}})

@@ -156,7 +156,7 @@ def test_json_has_sorted_keys_and_says_the_same() -> None:
     assert json.dumps(json.loads(data), sort_keys=True) == json.dumps(json.loads(data))
 
 
-def test_nothing_decided_is_a_verdict_too() -> None:
+def test_an_empty_verdict_is_written() -> None:
     assert verdict_to_dict(Verdict()) == {
         "isComplete": True,
         "dollarsPerHour": 0.0,
@@ -376,7 +376,7 @@ def test_a_verdict_about_a_pool_is_written_whole() -> None:
     assert json.loads(pool_verdict_to_json(verdict)) == written
 
 
-def test_nothing_to_do_about_a_pool_is_a_verdict_too() -> None:
+def test_an_empty_verdict_about_a_pool_is_written() -> None:
     assert pool_verdict_to_json(PoolVerdict("web")) == (
         b'{"creates":0,"deletes":[],"launch":null,"pool":"web","refusals":[],"withheld":null}'
     )

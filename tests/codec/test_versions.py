@@ -19,7 +19,7 @@ TWO_VERSIONS = "write `karpenter.sh/v1`, or `karpenter.sh/v1beta1` if it is an o
         ("example.com/v7", "Anything"),
     ],
 )
-def test_what_is_known_or_none_of_ours_passes(version: str, kind: str) -> None:
+def test_known_versions_and_kinds_of_other_groups_pass(version: str, kind: str) -> None:
     check_version(version, kind)
 
 
@@ -44,7 +44,7 @@ def test_what_is_known_or_none_of_ours_passes(version: str, kind: str) -> None:
         ),
     ],
 )
-def test_a_version_that_is_not_known_is_refused_with_those_that_are(
+def test_an_unknown_version_is_refused_with_the_known_ones(
     version: str, kind: str, hint: str
 ) -> None:
     with pytest.raises(FieldInvalid) as raised:
@@ -69,6 +69,6 @@ def test_a_kind_that_karpenter_does_not_have_is_refused(kind: str, hint: str) ->
     assert (raised.value.path, raised.value.hint) == ("kind", hint)
 
 
-def test_old_is_what_is_converted_first() -> None:
+def test_versions_that_are_converted_are_old() -> None:
     assert is_old("karpenter.sh/v1alpha5", "Provisioner")
     assert not is_old("karpenter.sh/v1", "NodePool")

@@ -55,7 +55,7 @@ def made(node: Json, **fields: Value) -> Node:
     return replace(read_workload(obj).nodes[0], node_record=None, claim_record=None)
 
 
-def test_a_node_is_what_its_type_and_its_pool_make_of_it() -> None:
+def test_a_node_has_the_labels_of_its_type_and_pool() -> None:
     assert made(entry()) == Node(
         name="n",
         labels=LABELS,

@@ -174,7 +174,7 @@ def test_an_ephemeral_volume_comes_with_its_claim() -> None:
         (workload("Deployment", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}), 0),
     ],
 )
-def test_a_workload_makes_the_pods_it_still_wants(obj: Json, count: int) -> None:
+def test_a_workload_creates_the_pods_that_it_still_needs(obj: Json, count: int) -> None:
     assert len(expanded(obj)) == count
 
 

@@ -4,7 +4,7 @@ from karpy.core.aws.catalog import CatalogMaker
 from karpy.model.ec2 import InstanceSettings
 
 
-def test_a_catalog_that_was_written_is_read_as_it_was() -> None:
+def test_a_written_catalog_reads_the_same() -> None:
     made = CatalogMaker().make(builtin_region("eu-west-1"), {}, usual=InstanceSettings())
 
     read = read_catalog(write_catalog(made))

@@ -18,7 +18,7 @@ from karpy.codec.aws.automode import read_auto_mode_spec
 from karpy.codec.aws.nodeclasses import read_node_class
 from karpy.codec.bystanders import NodeClassFound
 from karpy.codec.fields import FieldInvalid, Fields
-from karpy.codec.findings import Finding, note, of_problem, said
+from karpy.codec.findings import Finding, finding_of, note, of_problem
 from karpy.codec.narrowing import Supply
 from karpy.core.aws.catalog import CatalogMaker
 from karpy.core.aws.instancetypes import settings_of, zones_of
@@ -204,7 +204,7 @@ def _left_out(found: NodeClassFound, node_class: Ec2NodeClass) -> Iterator[Findi
         takes = "takes" if len(fields) == 1 else "take"
         problem = f"{' and '.join(fields)} {takes} no part: what is selected is known to AWS alone"
         error = NotRead(problem=problem, hint=_LOOKED_UP_HINT)
-        yield said(error, where=found.where, is_warning=True, is_left_out=True)
+        yield finding_of(error, where=found.where, is_warning=True, is_left_out=True)
 
 
 # --- what is said ------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from karpy.cli.findings import tell_findings
 from karpy.cli.inputs import Seen, find_supply, supplied
 from karpy.cli.options import Question, Reach
 from karpy.cli.terminal import Terminal
-from karpy.codec.findings import Finding, said
+from karpy.codec.findings import Finding, finding_of
 from karpy.errors import NotRead
 from karpy.model.kinds import Kind
 from karpy.model.labels import REGION
@@ -96,7 +96,7 @@ def _look(
 def _findings(sight: Sight) -> Iterator[Finding]:
     for kind, key, problem in sight.unreadable:
         error = NotRead(problem=f"cannot be read: {problem}", hint=_UNREADABLE_HINT)
-        yield said(error, where=f"{kind.name} {key}", is_warning=True, is_left_out=True)
+        yield finding_of(error, where=f"{kind.name} {key}", is_warning=True, is_left_out=True)
     for kind in sight.withheld:
         error = NotRead(problem=f"{kind} may not be listed", hint=_WITHHELD_HINT)
-        yield said(error, is_warning=True)
+        yield finding_of(error, is_warning=True)

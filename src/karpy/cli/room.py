@@ -10,7 +10,7 @@ from karpy.cli.options import Question
 from karpy.cli.tables import count_of, heading, labelled
 from karpy.cli.terminal import Line
 from karpy.codec.buffers import FoundBuffer
-from karpy.codec.findings import Finding, note, said
+from karpy.codec.findings import Finding, finding_of, note
 from karpy.codec.manifests import Reading
 from karpy.core.buffers import (
     SCALABLE_KINDS,
@@ -129,7 +129,7 @@ def _findings(found: FoundBuffer, wanted: int, allowed: int) -> Iterator[Finding
         hint = _KIND_HINT if is_wrong else _MISSING_HINT
         error = NotRead(problem=f"keeps no room: {resolution.message}", hint=hint)
         # The operator keeps no room for a buffer that cannot be right, either.
-        yield said(error, where=where, path=path, is_warning=True, is_left_out=not is_wrong)
+        yield finding_of(error, where=where, path=path, is_warning=True, is_left_out=not is_wrong)
         return
     if not wanted:
         message = "asks for no pods by replicas, percentage and limits, and keeps no room"

@@ -1,7 +1,7 @@
 """
-What admission makes of the spec of a pod: the LimitRanges of its namespace, and its RuntimeClass.
+The changes of admission to a pod's spec: by LimitRanges, its PriorityClass and its RuntimeClass.
 
-Amounts stay as they are written, since they become part of a spec again.
+Amounts stay as they are written, because they become part of a spec again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ _AMOUNTS: Final = ("max", "min", "default", "defaultRequest")
 
 
 class LimitRange(Struct, frozen=True):
-    """What containers of a namespace get that leave it open."""
+    """The default requests and limits of containers in a namespace."""
 
     name: str
     namespace: str
@@ -27,7 +27,7 @@ class LimitRange(Struct, frozen=True):
 
 
 class RuntimeClass(Struct, frozen=True):
-    """What pods get that name the class."""
+    """The overhead, node selector and tolerations of pods with a RuntimeClass."""
 
     name: str
     overhead: Amounts
@@ -36,12 +36,12 @@ class RuntimeClass(Struct, frozen=True):
 
 
 class PriorityClass(Struct, frozen=True):
-    """How much pods matter that name the class, or those that name none."""
+    """The priority of pods with a PriorityClass."""
 
     name: str
     value: int
     is_usual: bool = False
-    """Whether pods that name no class get this one."""
+    """Whether it is the class of pods that name none: `globalDefault`."""
     preemption: str = ""
 
 
@@ -67,7 +67,7 @@ class AdmissionRules:
         self._usual = min(usual, key=lambda each: (each.value, each.name), default=None)
 
     def amounts_added(self, spec: JsonObject, namespace: str) -> int:
-        """Count what `admitted` writes into a spec at most; in proportion to this it takes time."""
+        """Return an upper bound of what `admitted` writes into a spec, for limits on its time."""
         fields = Fields(spec, "spec")
         ranges = self._ranges.get(namespace, ())
         containers = sum(len(fields.items(key)) for key in _CONTAINERS) if ranges else 0
@@ -92,11 +92,11 @@ class AdmissionRules:
 
 
 AS_WRITTEN: Final = AdmissionRules()
-"""Leaves every spec as it is."""
+"""Rules that change no spec."""
 
 
 def read_limit_range(fields: Fields) -> LimitRange:
-    """Read what a LimitRange gives containers."""
+    """Read the defaults of a LimitRange for containers."""
     meta = fields.child("metadata")
     limits: JsonObject = {}
     requests: JsonObject = {}
@@ -112,7 +112,7 @@ def read_limit_range(fields: Fields) -> LimitRange:
 
 
 def read_runtime_class(fields: Fields) -> RuntimeClass:
-    """Read what a RuntimeClass gives pods."""
+    """Read a RuntimeClass."""
     overhead, scheduling = fields.child("overhead"), fields.child("scheduling")
     overhead.quantities("podFixed")
     selector = scheduling.child("nodeSelector")
@@ -126,7 +126,7 @@ def read_runtime_class(fields: Fields) -> RuntimeClass:
 
 
 def read_priority_class(fields: Fields) -> PriorityClass:
-    """Read what a PriorityClass gives pods."""
+    """Read a PriorityClass."""
     return PriorityClass(
         fields.child("metadata").needed("name"),
         fields.number("value", 0) or 0,
@@ -161,14 +161,14 @@ def with_usual_amounts(spec: Fields, usual: LimitRange) -> JsonObject:
 
 
 def with_runtime(spec: Fields, runtime: RuntimeClass) -> JsonObject:
-    """Return the spec of a pod with what its RuntimeClass adds; what the pod says itself counts."""
+    """Return the spec of a pod with the additions of its RuntimeClass; own fields take priority."""
     return {**spec.obj, **dict(_of_runtime(spec, runtime))}
 
 
 def _container(container: Fields, usual: LimitRange) -> JsonObject:
     resources = container.child("resources")
     limits, requests = resources.child("limits").obj, resources.child("requests").obj
-    # An API server has made requests of limits by then.
+    # By then, an API server has defaulted requests to the container's limits.
     amounts = {
         "limits": {**usual.limits, **limits},
         "requests": {**usual.requests, **limits, **requests},

@@ -1,4 +1,4 @@
-"""CapacityBuffers to records, changes of records to a status, and what buffers refer to."""
+"""CapacityBuffers to records, changes of records to a status, and the templates of buffers."""
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ class FoundBuffer(Struct, frozen=True):
     source: PodSource | None
     """None if the input does not hold it."""
     where: str = ""
-    """As errors have it."""
+    """The buffer as error messages name it: file, document, kind and name."""
 
 
 def read_buffer_record(fields: Fields) -> BufferRecord:
@@ -47,7 +47,7 @@ def read_buffer_record(fields: Fields) -> BufferRecord:
 
 
 def buffer_writes(before: BufferRecord, after: BufferRecord) -> Writes:
-    """Return what turns one record of a CapacityBuffer into another; only its status is ours."""
+    """Return the patch that turns one record of a CapacityBuffer into another: of its status."""
     status: JsonObject = {}
     if before.settled_strategy != after.settled_strategy:
         status["provisioningStrategy"] = after.settled_strategy
@@ -64,7 +64,7 @@ def buffer_writes(before: BufferRecord, after: BufferRecord) -> Writes:
 
 
 def read_pod_source(fields: Fields, kind: str, pods: PodReader) -> PodSource:
-    """Read what the pods of a PodTemplate, Deployment, StatefulSet or ReplicaSet look like."""
+    """Read the pod and the replicas of a PodTemplate, Deployment, StatefulSet or ReplicaSet."""
     is_template = kind == POD_TEMPLATE.name
     meta, spec = fields.child("metadata"), fields.child("spec")
     template = (fields if is_template else spec).child("template")
@@ -78,11 +78,11 @@ def read_pod_source(fields: Fields, kind: str, pods: PodReader) -> PodSource:
         "spec": template.child("spec").obj,
     }
     try:
-        made = pods.read(pod)
+        template_pod = pods.read(pod)
     except FieldInvalid as error:
         raise error.within(template.path) from error
     return PodSource(
-        made,
+        template_pod,
         0 if is_template else spec.number("replicas", 1) or 0,
         meta.number("generation") or 0,
     )

@@ -1,4 +1,4 @@
-"""Objects of kinds that take no part in a decision, and what is to be said about that."""
+"""Objects of kinds that no decision reads, and the findings about them."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.codec.fields import Fields, JsonObject
-from karpy.codec.findings import Finding, note, said
+from karpy.codec.findings import Finding, finding_of, note
 from karpy.codec.providers import Provider, provider_of_class
 from karpy.errors import NotRead
 
@@ -39,7 +39,7 @@ _QUIET_GROUPS: Final = frozenset(
         "vpcresources.k8s.aws",
     }
 )
-"""Access, networking, certificates: no kind of theirs makes a pod or changes one."""
+"""API groups of access, networking and certificates: no kind in them creates or changes pods."""
 _QUIET: Final = frozenset(
     {
         ("", "Binding"),
@@ -66,7 +66,7 @@ _QUIET: Final = frozenset(
 _SCALERS: Final = frozenset(
     {("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject")}
 )
-_MAKERS: Final = frozenset(
+_POD_CREATORS: Final = frozenset(
     {
         ("argoproj.io", "Application"),
         ("argoproj.io", "ApplicationSet"),
@@ -80,9 +80,9 @@ _MAKERS: Final = frozenset(
         ("sparkoperator.k8s.io", "SparkApplication"),
     }
 )
-"""Kinds whose pods are not written down as templates."""
+"""Kinds that create pods without a pod template in the object."""
 _OLD: Final = frozenset({"Provisioner", "AWSNodeTemplate"})
-_MAKER_HINT: Final = "add the pods it makes, or a Deployment or Job like them"
+_CREATOR_HINT: Final = "add the pods it makes, or a Deployment or Job like them"
 _OTHER_HINT: Final = "leave it out of the input if no pod depends on it"
 _OLD_HINT: Final = "convert it first: `karpy convert FILE`"
 _CLASS_HINT: Final = "make a catalog that has their effect, and name it with `--catalog FILE`"
@@ -95,7 +95,7 @@ class _Group(Struct):
     kind: str
     places: list[str] = []
     templates: list[str] = []
-    """Paths of the pod templates, those of all objects."""
+    """Paths of the pod templates in all these objects."""
 
 
 class NodeClassFound(Struct, frozen=True):
@@ -106,13 +106,13 @@ class NodeClassFound(Struct, frozen=True):
     name: str
     value: JsonObject
     where: str
-    """As errors have it."""
+    """The object as error messages name it: file, document, kind and name."""
     is_refused: bool = False
-    """Whether an API server would not take it; what is wrong with it is reported elsewhere."""
+    """Whether an API server would refuse it; its faults are findings of their own."""
 
 
 class Bystanders:
-    """Collects what the reader has no use for, and says so kind by kind."""
+    """Collects objects that no decision reads, and reports them kind by kind."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str], _Group] = {}
@@ -132,14 +132,14 @@ class Bystanders:
     def add_class(
         self, group: str, kind: str, obj: JsonObject, where: str, *, is_refused: bool = False
     ) -> None:
-        """Take in a node class; one that is refused may say what nodes would be like, too."""
+        """Take in a node class, even a refused one: it describes the nodes of its NodePools."""
         meta = obj.get("metadata")
         name = meta.get("name") if isinstance(meta, dict) else None
         found = NodeClassFound(group, kind, str(name), obj, where, is_refused)
         self.node_classes.append(found)
 
     def findings(self) -> Iterator[Finding]:
-        """Say what is left aside but node classes, in the order of the kinds."""
+        """Return the findings about all these objects except node classes, sorted by kind."""
         quiet = []
         for _, same in sorted(self._groups.items(), key=lambda each: (each[0][1], each[0][0])):
             if _is_quiet(same.group, same.kind):
@@ -159,7 +159,7 @@ def _is_quiet(group: str, kind: str) -> bool:
 
 
 def _left_out(same: _Group) -> Finding:
-    """Say that objects take no part which make pods, or may do so."""
+    """Return the warning about unread objects that create pods, or may create pods."""
     problem, hint = f"{_counted(same)} is not read", _OTHER_HINT
     if same.kind in _OLD:
         hint = _OLD_HINT
@@ -169,18 +169,18 @@ def _left_out(same: _Group) -> Finding:
         shown = ", ".join(f"`{each}`" for each in paths[:_TEMPLATES_SHOWN])
         what = "pod template" if number == 1 else f"{number} pod templates"
         problem += f": its {what} ({shown}) would make pods that the answer knows nothing of"
-        hint = _MAKER_HINT
-    elif (same.group, same.kind) in _MAKERS:
+        hint = _CREATOR_HINT
+    elif (same.group, same.kind) in _POD_CREATORS:
         problem += ": it would make pods that the answer knows nothing of"
-        hint = _MAKER_HINT
+        hint = _CREATOR_HINT
     else:
         problem += ": whether scheduling depends on it is not known"
     error = NotRead(problem=problem, hint=hint)
-    return said(error, where=_only(same), is_warning=True, is_left_out=True)
+    return finding_of(error, where=_only(same), is_warning=True, is_left_out=True)
 
 
 def _counted(same: _Group) -> str:
-    """Name a kind, and how many there are of it where it is not one."""
+    """Name a kind, with the number and the names of its objects if there are several."""
     kind = f"{same.kind} of {same.group}" if same.group else same.kind
     if len(same.places) == 1:
         return kind
@@ -216,7 +216,7 @@ def _of_class(provider: Provider, kind: str, fields: Fields, where: str) -> Find
         return note("CLASS_NOT_READ", message, where=where)
     problem = f"{kind} is not read: {', '.join(found)} would change what fits, where, or its price"
     error = NotRead(problem=problem, hint=_CLASS_HINT)
-    return said(error, where=where, is_warning=True, is_left_out=True)
+    return finding_of(error, where=where, is_warning=True, is_left_out=True)
 
 
 def _templates(value: object, path: str) -> Iterator[str]:

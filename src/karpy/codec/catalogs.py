@@ -1,4 +1,4 @@
-"""Catalogs of instance types: the one that KWOK sells, and those users bring along."""
+"""Catalogs of instance types: that of the KWOK provider, and those in files."""
 
 import re
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ KWOK_LABELS: Final = frozenset(
 )
 _CPUS: Final = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
 _FAMILIES: Final = (("c", 2), ("s", 4), ("m", 8))
-"""Name and gibibytes per CPU."""
+"""Families: name, and gibibytes of memory per CPU."""
 _SYSTEMS: Final = ("linux", "windows")
 _ARCHITECTURES: Final = ("amd64", "arm64")
 _ZONES: Final = ("test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d")
@@ -49,7 +49,7 @@ _PODS_DEFAULT: Final = 110
 _DOLLARS_PER_CPU: Final = 0.025
 _DOLLARS_PER_GB: Final = 0.001
 _SHARES: Final = {SPOT: 0.7, ON_DEMAND: 1.0}
-"""What part of its price a type costs, by capacity type."""
+"""The share of a type's full price, by capacity type."""
 _OVERHEAD: Final = {CPU: 100, MEMORY: 10 * 2**20}
 _SIZE: Final = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)", re.ASCII)
 _ARCHITECTURE: Final = "architecture"
@@ -57,7 +57,7 @@ _ARCHITECTURE: Final = "architecture"
 
 @lru_cache(maxsize=1)
 def kwok_catalog() -> Catalog:
-    """Return the 144 types that Karpenter's KWOK provider sells."""
+    """Return the 144 instance types of Karpenter's KWOK provider."""
     # Parity: the instance types of KWOK: they are those of Karpenter's
     # kwok/tools/gen_instance_types.go.
     types = tuple(
@@ -74,8 +74,8 @@ def read_catalog(value: object, name: str = "catalog") -> Catalog:
     """
     Read a catalog of any of three shapes.
 
-    They are the list that Karpenter's KWOK provider takes, a list of karpbench instance types, and
-    an object with such a list as `instanceTypes`, and `wellKnownLabels`.
+    These are a list in the format of Karpenter's KWOK provider, a list of karpbench instance types,
+    and an object with `instanceTypes`, such a list, and `wellKnownLabels`.
     """
     try:
         return _read_catalog(value)
@@ -87,7 +87,7 @@ def write_catalog(catalog: Catalog) -> JsonObject:
     """
     Write a catalog as an object that `read_catalog` reads.
 
-    NodePools that see other types or prices than the rest are not written.
+    Types and prices that only some NodePools have are not written.
     """
     return {
         "wellKnownLabels": sorted(catalog.well_known - WELL_KNOWN),
@@ -138,12 +138,12 @@ def _read_catalog(value: object) -> Catalog:
             well_known |= KWOK_LABELS.union(*(made.requirements for made in types[-1].offerings))
         else:
             types.append(reader.read(each, place))
-    _refuse_twins(types)
+    _refuse_repeated(types)
     labels = {_reservation_key(sold.requirements) for kind in types for sold in kind.offerings}
     return Catalog(tuple(types), well_known=well_known, reservation_label=max(labels))
 
 
-def _refuse_twins(types: Sequence[InstanceType]) -> None:
+def _refuse_repeated(types: Sequence[InstanceType]) -> None:
     seen: set[str] = set()
     for index, each in enumerate(types):
         if each.name in seen:
@@ -192,7 +192,7 @@ def _read_kwok_type(fields: Fields) -> InstanceType:
 
 
 def _read_kwok_offering(fields: Fields) -> Offering:
-    """Read an offering; names in either case, as Go reads them, and always available."""
+    """Read an offering, which is always available; field names match in any case, as in Go."""
     # Parity: offerings in a file of KWOK instance types: as in Karpenter's kwok/cloudprovider, each
     # is available, whatever the file says.
     lower = Fields({key.lower(): value for key, value in fields.obj.items()}, fields.path)

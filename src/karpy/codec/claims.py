@@ -1,4 +1,4 @@
-"""Launches as NodeClaims: the object that asks for a machine."""
+"""Launches written as NodeClaims."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -23,7 +23,7 @@ from karpy.model.requirements import Operator, Requirement, Requirements, why_in
 from karpy.model.resources import CPU, Resources
 from karpy.model.verdicts import Launch
 
-_PASSED_ON: Final = (
+_COPIED: Final = (
     "taints",
     "startupTaints",
     "nodeClassRef",
@@ -34,12 +34,12 @@ _PASSED_ON: Final = (
 
 def write_node_claim(launch: Launch, pool: JsonObject, catalog: Catalog) -> JsonObject:
     """
-    Write the NodeClaim of a launch for the NodePool it comes from, as that is now.
+    Write the NodeClaim of a launch for the current version of its NodePool.
 
-    Without options it is for the cloud to choose among all that the requirements allow.
+    Without launch options, the requirements alone limit the choice of the cloud.
     """
     template = (pool.get("spec") or {}).get("template") or {}
-    made, inner = template.get("metadata") or {}, template.get("spec") or {}
+    template_meta, inner = template.get("metadata") or {}, template.get("spec") or {}
     requirements = {**launch.requirements, **_chosen(launch, catalog)}
     written = [
         part
@@ -47,7 +47,7 @@ def write_node_claim(launch: Launch, pool: JsonObject, catalog: Catalog) -> Json
         if key != HOSTNAME
         for part in write_requirement(requirements[key])
     ]
-    spec = {key: inner[key] for key in _PASSED_ON if inner.get(key) is not None}
+    spec = {key: inner[key] for key in _COPIED if inner.get(key) is not None}
     requests = write_resources(launch.resources)
     return {
         "apiVersion": NODE_CLAIM.api_version,
@@ -58,15 +58,15 @@ def write_node_claim(launch: Launch, pool: JsonObject, catalog: Catalog) -> Json
             # write; Karpy creates the NodeClaim with it, so that no deletion can come between.
             "finalizers": [TERMINATION_FINALIZER],
             "labels": {
-                **(made.get("labels") or {}),
+                **(template_meta.get("labels") or {}),
                 NODE_POOL_LABEL: launch.pool,
                 **_class_label(inner.get("nodeClassRef") or {}),
                 **_custom_labels(launch.requirements, catalog.well_known),
             },
             "annotations": {
-                **(made.get("annotations") or {}),
+                **(template_meta.get("annotations") or {}),
                 **_stamps(pool),
-                **_variety(launch),
+                **_relaxation(launch),
                 **_overlaid(launch, catalog),
             },
             "ownerReferences": [_owner(pool)],
@@ -80,7 +80,7 @@ def write_node_claim(launch: Launch, pool: JsonObject, catalog: Catalog) -> Json
 
 
 def write_requirement(requirement: Requirement) -> list[JsonObject]:
-    """Write a requirement the way NodePools and NodeClaims have it: one entry for each operator."""
+    """Write a requirement as NodePools and NodeClaims have it: one entry for each operator."""
     parts: list[tuple[str, tuple[str, ...]]] = []
     is_bounded = requirement.gte is not None or requirement.lte is not None
     if not is_bounded or requirement.values:
@@ -116,7 +116,7 @@ def _entry(requirement: Requirement, operator: str, values: tuple[str, ...]) -> 
 
 
 def _chosen(launch: Launch, catalog: Catalog) -> dict[str, Requirement]:
-    """Return what is left of instance types and capacity types."""
+    """Return requirements on the instance types and capacity types of the launch options."""
     if not launch.options:
         return {}
     names = tuple(option.instance_type for option in launch.options)
@@ -127,17 +127,17 @@ def _chosen(launch: Launch, catalog: Catalog) -> dict[str, Requirement]:
     }
 
 
-def _variety(launch: Launch) -> dict[str, str]:
-    """Say whether minValues had to be lowered, if anything was chosen at all."""
+def _relaxation(launch: Launch) -> dict[str, str]:
+    """Return the annotation that says whether minValues was relaxed; none without options."""
     if not launch.options:
         return {}
     return {MIN_VALUES_RELAXED: "true" if launch.is_min_values_relaxed else "false"}
 
 
 def _overlaid(launch: Launch, catalog: Catalog) -> dict[str, str]:
-    """Say whether the launch was decided on other prices or resources than the cloud's."""
-    wanted = {option.instance_type for option in launch.options}
-    types = [each for each in catalog.types_for(launch.pool) if each.name in wanted]
+    """Return annotations that say whether NodeOverlays changed prices or capacities."""
+    names = {option.instance_type for option in launch.options}
+    types = [each for each in catalog.types_for(launch.pool) if each.name in names]
     marks = {
         PRICE_OVERLAID: any(each.is_price_overlaid for each in types),
         CAPACITY_OVERLAID: any(each.is_capacity_overlaid for each in types),
@@ -146,23 +146,23 @@ def _overlaid(launch: Launch, catalog: Catalog) -> dict[str, str]:
 
 
 def _narrowed(key: str, values: Iterable[str], requirements: Requirements) -> Requirement:
-    """Return the values of a key that are left; how many must be had stays as it was asked."""
+    """Return a requirement on these values, with the minValues of the original requirement."""
     present = requirements.get(key)
     least = None if present is None else present.min_values
     return Requirement(key, frozenset(values), min_values=least)
 
 
 def _capacity_types(launch: Launch, catalog: Catalog) -> set[str]:
-    """Return how the machines of a launch can be bought: as any of its types is sold to it."""
-    wanted = {option.instance_type for option in launch.options}
+    """Return the capacity types in which an instance type of the launch can be launched."""
+    names = {option.instance_type for option in launch.options}
     places = {
         id(offering.requirements): offering
         for each in catalog.types_for(launch.pool)
-        if each.name in wanted
+        if each.name in names
         for offering in each.offerings
         if offering.is_launchable
     }
-    # Types are sold in the same few places, and share what those ask.
+    # Types share the requirements of their offerings: compare each object once.
     return {
         place.capacity_type
         for place in places.values()
@@ -177,7 +177,7 @@ def _class_label(ref: Mapping[str, str]) -> dict[str, str]:
 
 
 def _custom_labels(requirements: Requirements, well_known: frozenset[str]) -> dict[str, str]:
-    """Settle on a value for each label that only this cluster knows."""
+    """Choose one value for each label that is neither well-known nor restricted."""
     return {
         key: min(requirement.values)
         for key, requirement in sorted(requirements.items())

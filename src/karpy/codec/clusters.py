@@ -1,4 +1,4 @@
-"""Single objects put together to a cluster: nodes with their claims, workloads as pods."""
+"""Objects joined to a cluster: nodes with their NodeClaims, workloads with their pods."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -23,7 +23,7 @@ from karpy.model.storage import PersistentVolumeClaim
 
 
 class Population(Struct, frozen=True):
-    """All pods, those of workloads written out, and what comes with them."""
+    """All pods, also those that workloads would create, with their claims and controllers."""
 
     pods: tuple[Pod, ...]
     claims: tuple[PersistentVolumeClaim, ...]
@@ -31,15 +31,15 @@ class Population(Struct, frozen=True):
 
 
 def populate(inventory: Inventory) -> Population:
-    """Write workloads out as pods, except those whose pods are there already."""
+    """Return the pods of the input, and for workloads without pods those they would create."""
     pods = {pod.key: pod for pod in inventory.pods.values()}
     controllers = list(inventory.controllers.values())
-    claims = list(inventory.made_claims)
+    claims = list(inventory.new_claims)
     for workload in _without_pods(inventory):
         controller = replica_set(workload)
         controllers += [controller] if controller else []
-        for copy in expand(workload):
-            pod = _renamed(copy, workload) if copy.key in pods else copy
+        for created in expand(workload):
+            pod = _renamed(created, workload) if created.key in pods else created
             pods[pod.key] = pod
             claims += claims_for(workload, pod)
     known = {claim.key for claim in inventory.volume_claims.values()}
@@ -50,7 +50,7 @@ def populate(inventory: Inventory) -> Population:
 
 
 def join_nodes(inventory: Inventory) -> tuple[Node, ...]:
-    """See each Node and its NodeClaim as one, matched by provider ID or by the node's name."""
+    """Join each Node with its NodeClaim, matched by provider ID or by the node's name."""
     claims = list(inventory.node_claims.values())
     by_provider = {claim.provider_id: claim for claim in claims if claim.provider_id}
     by_node = {claim.node_name: claim for claim in claims if claim.node_name}
@@ -67,7 +67,7 @@ def join_nodes(inventory: Inventory) -> tuple[Node, ...]:
 
 
 def join_daemons(inventory: Inventory) -> tuple[DaemonSet, ...]:
-    """Give each DaemonSet what the pod of it that counts asks for."""
+    """Return each DaemonSet with the requests of its active pod that ranks highest."""
     pods: dict[DaemonKey, Pod] = {}
     for pod in inventory.pods.values():
         owner = daemon_set_of(pod)
@@ -82,7 +82,7 @@ def join_daemons(inventory: Inventory) -> tuple[DaemonSet, ...]:
 def name_namespaces(
     given: Iterable[Mapping[str, str]], pods: Iterable[Pod]
 ) -> dict[str, Mapping[str, str]]:
-    """Index namespaces by name; those that are only mentioned carry the label all of them carry."""
+    """Index namespaces by name; one that only pods mention has the label of its name alone."""
     namespaces = {labels[NAMESPACE_NAME]: labels for labels in given}
     for name in sorted({pod.namespace for pod in pods}):
         namespaces.setdefault(name, {NAMESPACE_NAME: name})
@@ -90,7 +90,7 @@ def name_namespaces(
 
 
 def _renamed(pod: Pod, workload: Workload) -> Pod:
-    """Tell the pods of two workloads of one name apart."""
+    """Rename a pod whose name a workload of the same name and another kind has taken."""
     return replace(pod, name=f"{pod.name}-{workload.kind.lower()}")
 
 
@@ -102,16 +102,17 @@ def _claim_of(
 
 
 def _without_pods(inventory: Inventory) -> Iterator[Workload]:
-    """Find the workloads to write out; a Deployment speaks for its ReplicaSets."""
+    """Find the workloads without pods; the ReplicaSets of a given Deployment do not count."""
     workloads = inventory.workloads
     deployed = _deployments(workloads.values())
-    served = _owners_of(inventory.pods.values(), deployed)
+    with_pods = _owners_of(inventory.pods.values(), deployed)
     for key, workload in workloads.items():
-        maker = deployed.get((workload.namespace, workload.name), "")
-        is_spoken_for = (
-            workload.kind == "ReplicaSet" and ("Deployment", workload.namespace, maker) in workloads
+        deployment = deployed.get((workload.namespace, workload.name), "")
+        has_deployment = (
+            workload.kind == "ReplicaSet"
+            and ("Deployment", workload.namespace, deployment) in workloads
         )
-        if not is_spoken_for and key not in served:
+        if not has_deployment and key not in with_pods:
             yield workload
 
 
@@ -130,8 +131,8 @@ def _owners_of(pods: Iterable[Pod], deployed: Mapping[tuple[str, str], str]) -> 
     """
     Find the workloads that pods belong to, directly or through a ReplicaSet.
 
-    A ReplicaSet that is not given tells its Deployment by its name, which ends in the hash that its
-    pods carry as a label.
+    The Deployment of a ReplicaSet that is not given follows from its name, which ends in the hash
+    in the label of its pods.
     """
     owners: set[Key] = set()
     for pod in pods:

@@ -1,4 +1,4 @@
-"""Comments of a YAML document: which field each one is about, and text with them put back."""
+"""Comments of a YAML document, each with its field, and the insertion of comments into a text."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -12,18 +12,18 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNo
 from karpy.codec.yamltext import compose_yaml
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Where a value is: keys of mappings and places in lists, from the top of an object."""
+"""The path of a value: keys of mappings and indexes of lists, from the top of an object."""
 
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _SIGN: Final = re.compile(r"(?:^|(?<=[ \t]))#")
 _HEAD: Final = re.compile(r"[|>][-+0-9]*")
 _BLOCK: Final = frozenset({"|", ">"})
 _LOOKBACK: Final = 1000
-"""So many fields above a comment are looked through for the one that it ends."""
+"""Number of fields above a comment that are searched for the field that it is about."""
 
 
 class Side(Enum):
-    """Where a comment stands, seen from the field that it is about."""
+    """The position of a comment relative to its field."""
 
     ABOVE = "above"
     BESIDE = "beside"
@@ -36,11 +36,11 @@ class Comment(Struct, frozen=True):
     path: Path
     side: Side
     text: str
-    """From its `#` on."""
+    """The text, with its `#`."""
 
 
 class _Spot(Struct, frozen=True):
-    """Where a field or an entry of a list is in a text; lines and columns count from 0."""
+    """The position of a field or list entry in a text; lines and columns count from 0."""
 
     path: Path
     line: int
@@ -67,13 +67,13 @@ def comments_in(text: str) -> tuple[Comment, ...]:
 
 
 def with_comments(text: str, comments: Iterable[Comment]) -> str:
-    """Return the text of one document with comments; each is about a field that is there."""
+    """Return the text of one document with comments, whose fields must exist in the text."""
     root = compose_yaml(text)
     assert root is not None
     spots = {each.path: each for each in _within(root, ())}
     columns = {each.line: each.column for each in reversed(spots.values())}
     lines = text.removesuffix("\n").split("\n")
-    full = _running_on(root)
+    full = _continued_lines(root)
     above: dict[int, list[str]] = {}
     below: dict[int, list[str]] = {}
     for each in comments:
@@ -122,7 +122,7 @@ class _Spots:
         """
         Find the field that a line with nothing but a comment is about.
 
-        That is the next one, unless the comment is further in: then it ends what is before it.
+        It is the next field, unless the comment is indented further: then the one before it.
         """
         at = bisect_right(self._lines, line)
         following = self._all[at] if at < len(self._all) else None
@@ -172,7 +172,7 @@ def _end(node: Node) -> int:
 
 
 def _covered(root: Node) -> dict[int, list[tuple[int, int]]]:
-    """Return by line the columns in which a `#` is a part of a text."""
+    """Return by line the column ranges in which a `#` is part of a scalar, not of a comment."""
     found: dict[int, list[tuple[int, int]]] = {}
     for node in _scalars(root):
         start, end = node.start_mark, node.end_mark
@@ -212,8 +212,8 @@ def _sign_in(line: str, covered: Iterable[tuple[int, int]]) -> int | None:
     return None
 
 
-def _running_on(root: Node) -> set[int]:
-    """Return the lines in which a text begins that goes on in the next one."""
+def _continued_lines(root: Node) -> set[int]:
+    """Return the lines in which a scalar begins that goes on in the next line."""
     return {
         node.start_mark.line
         for node in _scalars(root)

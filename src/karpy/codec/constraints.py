@@ -74,9 +74,9 @@ def read_node_term(fields: Fields) -> NodeTerm:
     """
     Read one alternative of a node affinity.
 
-    One with a value that no label can have matches no node, as in kube-scheduler. Not every API
-    server refuses it, and what a pod allows is written into the labels of its node, and so into
-    the script that a machine runs first.
+    A term with a value that no label can have matches no node, as in kube-scheduler. Not every
+    API server refuses the value, and it would get into the labels of a new node, and so into the
+    user data of its machine.
     """
     expressions = tuple(
         read_requirement(each, NODE_OPERATORS) for each in fields.children("matchExpressions")
@@ -87,7 +87,7 @@ def read_node_term(fields: Fields) -> NodeTerm:
 
 
 def read_preferred_node_terms(fields: Fields) -> tuple[WeightedNodeTerm, ...]:
-    """Read node affinity terms one would like to hold."""
+    """Read preferred node affinity terms."""
     return tuple(
         WeightedNodeTerm(_weight(each), read_node_term(each.child("preference")))
         for each in fields.children("preferredDuringSchedulingIgnoredDuringExecution")
@@ -95,7 +95,7 @@ def read_preferred_node_terms(fields: Fields) -> tuple[WeightedNodeTerm, ...]:
 
 
 def read_affinity_terms(fields: Fields) -> tuple[AffinityTerm, ...]:
-    """Read pod (anti-)affinity terms that must hold."""
+    """Read required pod (anti-)affinity terms."""
     return tuple(
         _affinity_term(each)
         for each in fields.children("requiredDuringSchedulingIgnoredDuringExecution")
@@ -103,7 +103,7 @@ def read_affinity_terms(fields: Fields) -> tuple[AffinityTerm, ...]:
 
 
 def read_preferred_affinity_terms(fields: Fields) -> tuple[WeightedTerm, ...]:
-    """Read pod (anti-)affinity terms one would like to hold."""
+    """Read preferred pod (anti-)affinity terms."""
     return tuple(
         WeightedTerm(_weight(each), _affinity_term(each.child("podAffinityTerm")))
         for each in fields.children("preferredDuringSchedulingIgnoredDuringExecution")
@@ -119,8 +119,8 @@ def read_requirement(fields: Fields, operators: frozenset[str]) -> Requirement:
     """
     Read one requirement on a node label, with one of these operators.
 
-    What the API server refuses is refused here: values that do not go with their operator. A pod
-    may have a negative bound; it is the decision that refuses it then.
+    As in the API server, values that do not suit the operator are refused. A pod may have a
+    negative bound: the decision refuses that pod.
     """
     key = label_key(fields, "key")
     operator = Operator(fields.choice("operator", operators))
@@ -146,7 +146,7 @@ def label_key(fields: Fields, key: str) -> str:
 
 
 def check_label(fields: Fields, key: str) -> str:
-    """Return the value of a label; fail if either is not one."""
+    """Return the value of a label; fail if its key or value is invalid."""
     value = str(fields.obj[key])
     if not is_label_key(key):
         fields.fail(f"[{key}]", "is no label key", KEY_HINT)

@@ -1,4 +1,4 @@
-"""What is wrong with an object of a custom kind: all of it at once, with a way out for each."""
+"""The faults of an object of a custom kind: all at once, each with its path and a hint."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -43,13 +43,13 @@ _LOWER_CASE: Final = frozenset(
         ),
     }
 )
-"""Labels whose values have no capital letter, whatever the machine is."""
+"""Labels whose values are all in lower case."""
 _SIZES: Final = (
     "spec.blockDeviceMappings[].ebs.volumeSize",
     "spec.kubelet.evictionHard[]",
     "spec.kubelet.evictionSoft[]",
 )
-"""Places where a plain number leaves its unit open."""
+"""Paths of sizes and thresholds, where a plain number lacks its unit."""
 _UBUNTU_HINT: Final = (
     "name the images by `name` and `owner` in `amiSelectorTerms`, and write `amiFamily: AL2`, "
     "which starts them alike"
@@ -70,9 +70,9 @@ _CLASS_REFS: Final = {
     "NodePool": "spec.template.spec.nodeClassRef",
 }
 _LABELS: Final = re.compile(r"\.(requirements|labels)(\[[^\]]*\])?$")
-"""Places of which Karpenter knows more than the definition."""
+"""Paths of requirements and labels, which Karpenter checks beyond the definition."""
 _ABOUT_ENTRIES: Final = re.compile(r"\.all\(|^!self\.exists\(")
-"""Rules that an entry breaks whatever the others are."""
+"""Rules that hold or fail for each entry on its own."""
 _BRACKETS: Final = re.compile(r"\[(?!\d+\])([^\]]*)\]")
 """Keys of mappings, which a path may also have after a dot."""
 _NO_INTEGER: Final = "Checked value must be of type integer"
@@ -87,10 +87,10 @@ def is_custom(api_version: str, kind: str) -> bool:
 
 def custom_faults(obj: JsonObject, well_known: frozenset[str]) -> tuple[FieldInvalid, ...]:
     """
-    List all that keeps an API server from taking an object of a custom kind.
+    List all faults for which an API server refuses an object of a custom kind.
 
-    Fields that it does not know are among them, as for `kubectl apply`, and placeholders that
-    are not filled in. The status counts as right: controllers write it.
+    Unknown fields are among them, as for `kubectl apply`, and placeholders that are not filled in.
+    The status is not checked: controllers write it.
     """
     try:
         return _each_place_once(list(_strange_keys(obj, "")) or _faults(obj, well_known))
@@ -99,7 +99,7 @@ def custom_faults(obj: JsonObject, well_known: frozenset[str]) -> tuple[FieldInv
 
 
 def _strange_keys(value: object, path: str) -> Iterator[FieldInvalid]:
-    """Find keys that are no text, which JSON does not have."""
+    """Find keys that are no text: keys of JSON are always text."""
     if isinstance(value, dict):
         for key, each in value.items():
             if not isinstance(key, str):
@@ -130,12 +130,12 @@ def _faults(obj: JsonObject, well_known: frozenset[str]) -> list[FieldInvalid]:
         *_class_ref_faults(plain),
         *_template_faults(plain),
     ]
-    told = [told for each in validator.faults(plain) for told in _told(each, plain, schema)]
+    found = [one for each in validator.faults(plain) for one in _translated(each, plain, schema)]
     find = _LABEL_FAULTS.get(kind)
-    if find is None or not (before or told):
-        return [*before, *told]
-    # Karpenter finds the same and more when the object is there; it may know the place better.
-    return [*before, *_all_caught(partial(find, Fields(plain), well_known)), *told]
+    if find is None or not (before or found):
+        return [*before, *found]
+    # Karpenter's own checks find some of these faults too, and may name their place better.
+    return [*before, *_all_caught(partial(find, Fields(plain), well_known)), *found]
 
 
 @cache
@@ -152,9 +152,9 @@ def _all_caught(find: Callable[[], Any]) -> list[FieldInvalid]:
 
 def _each_place_once(faults: list[FieldInvalid]) -> tuple[FieldInvalid, ...]:
     """
-    Keep what is said first of a place, and nothing of what is within it.
+    Keep the first fault of each field, and drop later faults within that field.
 
-    A rule about a whole object leaves open what else is wrong there.
+    The fault of a rule about an object does not drop faults of the fields within the object.
     """
     kept: dict[str, FieldInvalid] = {}
     closed: list[str] = []
@@ -192,7 +192,7 @@ def _unknown_at_top(obj: JsonObject, schema: Schema, kind: str) -> Iterator[Fiel
         elif key in _below(schema, "spec").get("properties", {}):
             yield FieldInvalid(str(key), what, "indent it: it belongs below `spec`")
         else:
-            yield FieldInvalid(str(key), what, _way_back(str(key), schema, schema))
+            yield FieldInvalid(str(key), what, _field_hint(str(key), schema, schema))
 
 
 def _unknown(value: object, schema: Schema, path: str, whole: Schema) -> Iterator[FieldInvalid]:
@@ -223,11 +223,11 @@ def _unknown_field(
     if key == "apiVersion" and "group" in known:
         group = str(value).partition("/")[0]
         return FieldInvalid(path, "is not known here", f"write `group: {group}` instead")
-    return FieldInvalid(path, "is not known here", _way_back(key, schema, whole))
+    return FieldInvalid(path, "is not known here", _field_hint(key, schema, whole))
 
 
-def _way_back(key: str, schema: Schema, whole: Schema) -> str:
-    """Say where a field belongs, or how it is written."""
+def _field_hint(key: str, schema: Schema, whole: Schema) -> str:
+    """Return the hint for an unknown field: where it belongs, or how it is spelt."""
     if key in GONE_HINTS:
         return GONE_HINTS[key]
     elsewhere = [path for path in _paths(whole) if path.rpartition(".")[2] == key]
@@ -243,7 +243,7 @@ def _way_back(key: str, schema: Schema, whole: Schema) -> str:
 
 
 def _paths(schema: Schema, path: str = "") -> Iterator[str]:
-    """Name all fields of an object that are in no list."""
+    """Yield the paths of all fields of an object that are in no list."""
     for key, below in schema.get("properties", {}).items():
         if key not in {"metadata", "status"} or path:
             at = f"{path}.{key}" if path else key
@@ -251,21 +251,21 @@ def _paths(schema: Schema, path: str = "") -> Iterator[str]:
             yield from _paths(below, at)
 
 
-# --- what the schema and its rules say ---------------------------------------------------------
+# --- faults of the schema and its rules --------------------------------------------------------
 
 
 class _Found(Struct, frozen=True):
     """A value that a fault is about."""
 
     path: str
-    """As we write it: keys of mappings in brackets."""
+    """The path of the value, with keys of mappings in brackets."""
     place: str
-    """The same with `[]` for entries."""
+    """The same path with `[]` for entries of lists and mappings."""
     value: object
     schema: Schema
 
 
-def _told(fault: Fault, obj: JsonObject, schema: Schema) -> Iterator[FieldInvalid]:
+def _translated(fault: Fault, obj: JsonObject, schema: Schema) -> Iterator[FieldInvalid]:
     path = fault.path.removeprefix(".")
     if fault.detail.startswith(_NO_INTEGER):
         path = fault.detail.rpartition(" in ")[2]
@@ -280,7 +280,7 @@ def _told(fault: Fault, obj: JsonObject, schema: Schema) -> Iterator[FieldInvali
         hint = MISSING_HINTS.get(name, f"add `{name}`")
         yield FieldInvalid(found.path, "is missing", hint)
     elif fault.kind is FaultKind.TYPE_INVALID:
-        yield _type_told(found)
+        yield _type_fault(found)
     elif fault.kind is FaultKind.NOT_SUPPORTED:
         yield FieldInvalid(found.path, f"is {_shown(value)}", _choice(value, found.schema))
     elif fault.kind is FaultKind.TOO_LONG:
@@ -292,12 +292,12 @@ def _told(fault: Fault, obj: JsonObject, schema: Schema) -> Iterator[FieldInvali
     elif fault.kind is FaultKind.DUPLICATE:
         yield FieldInvalid(found.path, "is there twice", "remove one of the two")
     elif " in body " in fault.detail:
-        yield _body_told(found, fault.detail)
+        yield _body_fault(found, fault.detail)
     else:
-        yield from _rule_told(found, fault.detail)
+        yield from _rule_faults(found, fault.detail)
 
 
-def _type_told(found: _Found) -> FieldInvalid:
+def _type_fault(found: _Found) -> FieldInvalid:
     name = found.schema.get("type", "string")
     value = found.value
     if name == "string" and found.schema.get("format") and isinstance(value, str):
@@ -314,27 +314,29 @@ def _type_told(found: _Found) -> FieldInvalid:
     return FieldInvalid(found.path, f"is {describe(value)}, not {wanted}", hint)
 
 
-def _body_told(found: _Found, detail: str) -> FieldInvalid:
-    said = detail.partition(" in body ")[2]
+def _body_fault(found: _Found, detail: str) -> FieldInvalid:
+    problem = detail.partition(" in body ")[2]
     value, least, most = found.value, found.schema.get("minimum"), found.schema.get("maximum")
-    if said.startswith("should match"):
-        hint = PATTERN_HINTS.get(found.place, f"write it as {said.removeprefix('should match ')}")
+    if problem.startswith("should match"):
+        hint = PATTERN_HINTS.get(
+            found.place, f"write it as {problem.removeprefix('should match ')}"
+        )
         return FieldInvalid(found.path, f"is {_shown(value)}", _plain_quotes(value) or hint)
-    hint = f"change it: it {said}"
+    hint = f"change it: it {problem}"
     if least is not None and most is not None:
         hint = f"write a number from {least} to {most}"
     elif least is not None or most is not None:
         hint = f"write a number of {most} or less" if least is None else f"write {least} or more"
-    what = f"is {_shown(value)}" if isinstance(value, int | float) else said
+    what = f"is {_shown(value)}" if isinstance(value, int | float) else problem
     if isinstance(value, list | dict):
-        what, hint = ("is empty", "add an entry") if not value else (said, hint)
+        what, hint = ("is empty", "add an entry") if not value else (problem, hint)
     return FieldInvalid(found.path, "is empty" if value == "" else what, hint)
 
 
-def _rule_told(found: _Found, message: str) -> Iterator[FieldInvalid]:
+def _rule_faults(found: _Found, message: str) -> Iterator[FieldInvalid]:
     hint = rule_hint(_rule_in(message)) or "change it so that this holds"
     if isinstance(found.value, list | dict):
-        parts = _culprits(found, message)
+        parts = _violating_entries(found, message)
         for at in parts:
             name = at.removeprefix("[").removesuffix("]")
             near = _near_label(name, message)
@@ -342,18 +344,18 @@ def _rule_told(found: _Found, message: str) -> Iterator[FieldInvalid]:
         if not parts:
             yield FieldInvalid(found.path, f"{_BROKEN}{_rule_in(message)}", hint)
     else:
-        near = _near_label(str(found.value), message) or _of_ubuntu(found.value)
+        near = _near_label(str(found.value), message) or _ubuntu_hint(found.value)
         what = f"is {_shown(found.value)}: {_rule_in(message)}"
         yield FieldInvalid(found.path, what, near or hint)
 
 
 def _rule_in(message: str) -> str:
-    """Return the message of a rule that came to no answer, or of one that said no."""
+    """Return the message of a rule, whether it failed to evaluate or does not hold."""
     return message.rpartition("rule: ")[2]
 
 
 def _near_label(key: str, message: str) -> str:
-    """Say which label is meant by one that is restricted: of the same name, or a slip of it."""
+    """Return the hint with the label that a restricted one likely stands for; empty if none."""
     if not message.startswith("label domain"):
         return ""
     near = get_close_matches(key, AWS_LABELS, 1, _NEAR) if key.startswith(_AWS_DOMAIN) else []
@@ -361,8 +363,8 @@ def _near_label(key: str, message: str) -> str:
     return f"write `{meant}`" if meant else ""
 
 
-def _culprits(found: _Found, message: str) -> list[str]:
-    """Name the entries that break a rule about all of them."""
+def _violating_entries(found: _Found, message: str) -> list[str]:
+    """Return the paths of the entries that violate a rule about all entries."""
     texts = [
         each["rule"]
         for each in found.schema.get("x-kubernetes-validations", ())
@@ -384,8 +386,8 @@ def _test(rule: str) -> Callable[[object], bool]:
     return lambda value: test is None or test({"self": value}) is True
 
 
-def _of_ubuntu(value: object) -> str:
-    """Say what to do about a family that EC2NodeClasses had once."""
+def _ubuntu_hint(value: object) -> str:
+    """Return the hint for Ubuntu, a former image family; empty for other values."""
     return _UBUNTU_HINT if str(value).lower().startswith("ubuntu") else ""
 
 
@@ -397,7 +399,7 @@ def _choice(value: object, schema: Schema) -> str:
     hint = f"write one of: {', '.join(known)}"
     if near:
         hint = f"write `{near[0]}`; known are: {', '.join(known)}"
-    return _plain_quotes(value) or _of_ubuntu(value) or hint
+    return _plain_quotes(value) or _ubuntu_hint(value) or hint
 
 
 def _plain_quotes(value: object) -> str:
@@ -411,7 +413,7 @@ def _shown(value: object) -> str:
 
 
 def _find(path: str, obj: JsonObject, schema: Schema) -> _Found:
-    """Follow a path as an API server writes it, in which keys may contain anything."""
+    """Find the value at a path as an API server writes it, in which keys may contain anything."""
     value: object = obj
     at = place = ""
     while path:
@@ -433,7 +435,7 @@ def _find(path: str, obj: JsonObject, schema: Schema) -> _Found:
 
 
 def _step(path: str, value: object) -> tuple[str, str]:
-    """Split the first step off a path; where a key has dots itself, the longest that is there."""
+    """Split the first step off a path; of several keys that match, the longest one."""
     if isinstance(value, dict):
         for key in sorted(map(str, value), key=len, reverse=True):
             for name in (key, f"[{key}]"):
@@ -449,7 +451,7 @@ def _step(path: str, value: object) -> tuple[str, str]:
 
 
 def _template_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
-    """Find label keys of a template that no Node could have; the definition lets them pass."""
+    """Find invalid label keys in the template of a NodePool, which the definition accepts."""
     found: object = obj
     for key in ("spec", "template", "metadata", "labels"):
         found = found.get(key) if isinstance(found, dict) else None
@@ -475,7 +477,7 @@ def _capital_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
 
 
 def _role_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
-    """Find a role that is named by its ARN, which IAM takes for no name."""
+    """Find a role or instance profile that is given by its ARN instead of its name."""
     spec = obj.get("spec")
     for key in ("role", "instanceProfile"):
         value = spec.get(key) if isinstance(spec, dict) and obj.get("kind") == _EC2_CLASS else None
@@ -485,7 +487,7 @@ def _role_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
 
 
 def _class_ref_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
-    """Find a node class of a kind that only another group has; no such object can ever exist."""
+    """Find a reference to a node class whose kind does not exist in its group."""
     path = _CLASS_REFS.get(str(obj.get("kind")), "")
     found: object = obj if path else None
     for key in path.split("."):

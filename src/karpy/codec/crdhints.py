@@ -1,4 +1,4 @@
-"""What to do about a pattern or rule of our CustomResourceDefinitions that does not hold."""
+"""Hints for objects that violate a pattern or rule of the CustomResourceDefinitions."""
 
 import re
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ PATTERN_HINTS: Final[Mapping[str, str]] = {
         _KEY,
     ),
 }
-"""By the place of a field; `[]` stands for any entry of a list or mapping."""
+"""Hints by the path of a field; `[]` stands for any entry of a list or mapping."""
 
 _RULES: Final = tuple(
     (re.compile(pattern), hint)
@@ -101,7 +101,7 @@ _RULES: Final = tuple(
 
 
 def rule_hint(message: str) -> str:
-    """Return what to do about a rule that says this, or nothing."""
+    """Return the hint for the rule with this message; empty if there is none."""
     return next((hint for pattern, hint in _RULES if pattern.fullmatch(message)), "")
 
 
@@ -112,7 +112,7 @@ MISSING_HINTS: Final[Mapping[str, str]] = {
     "requirements": "add `requirements`; `[]` is enough",
     "spec": "add `spec`, and indent what belongs to it",
 }
-"""What to do about a needed field, where its name alone does not say it."""
+"""Hints for missing fields whose name alone does not say what to write."""
 
 _TO_CLASS: Final = "move it to the node class, whose `spec.{0}` it is today"
 
@@ -131,4 +131,4 @@ GONE_HINTS: Final[Mapping[str, str]] = {
     "securityGroupSelector": "write `securityGroupSelectorTerms` instead",
     "amiSelector": "write `amiSelectorTerms` instead",
 }
-"""What to do about a field that older versions had."""
+"""Hints for fields that only older versions have."""

@@ -15,7 +15,7 @@ _WEIGHT_MAX: Final = 100
 _OVERLAY_WEIGHT_MAX: Final = 10_000
 _MIN_VALUES_MAX: Final = 50
 PRICE_LENGTH_MAX: Final = 64
-"""Of a price or a change of one; what is longer is none."""
+"""Longest price or price adjustment, in characters; a longer text is refused."""
 _PRICE: Final = re.compile(r"\d+(\.\d+)?", re.ASCII)
 _ADJUSTMENT: Final = re.compile(r"[+-]\d*\.?\d+|\+\d*\.?\d+%|-\d{1,2}(\.\d+)?%|-100%", re.ASCII)
 _BASIC: Final = (CPU, EPHEMERAL_STORAGE, MEMORY, PODS)
@@ -25,11 +25,11 @@ def read_pool(fields: Fields) -> NodePool:
     """Read a NodePool of karpenter.sh/v1; without a status it counts as ready."""
     meta, spec = fields.child("metadata"), fields.child("spec")
     template = spec.child("template")
-    inner, made = template.child("spec"), template.child("metadata")
+    inner, template_meta = template.child("spec"), template.child("metadata")
     return NodePool(
         name=meta.needed("name"),
-        labels=made.labels("labels"),
-        annotations=made.labels("annotations"),
+        labels=template_meta.labels("labels"),
+        annotations=template_meta.labels("annotations"),
         requirements=read_pool_requirements(inner),
         taints=read_taints(inner, "taints"),
         startup_taints=read_taints(inner, "startupTaints"),
@@ -87,7 +87,7 @@ def _pool_requirement(fields: Fields) -> Requirement:
 
 def _node_class(fields: Fields) -> NodeClassRef:
     ref = fields.child("nodeClassRef")
-    # Before karpenter.sh/v1 the group came with its version, as everywhere else.
+    # Before karpenter.sh/v1, `nodeClassRef` had an `apiVersion` instead of a `group`.
     group = ref.text("group") or ref.text("apiVersion").rpartition("/")[0]
     return NodeClassRef(group, ref.text("kind"), ref.text("name"))
 

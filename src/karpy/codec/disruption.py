@@ -1,4 +1,4 @@
-"""What NodePools say about the disruption of their nodes."""
+"""The disruption policy of NodePools, with its budgets, from plain objects."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ _POLICIES: Final = [each.value for each in ConsolidationPolicy]
 
 
 def read_policy(fields: Fields) -> DisruptionPolicy:
-    """Read the disruption policy of a NodePool; what is absent has the API's default."""
+    """Read the disruption policy of a NodePool; absent fields have the API's defaults."""
     disruption = fields.child("spec").child("disruption")
     consolidate_after = _DEFAULTS.consolidate_after
     if "consolidateAfter" in disruption:

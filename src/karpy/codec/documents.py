@@ -1,4 +1,4 @@
-"""Text to documents: YAML with many of them, JSON, and JSON one after the other."""
+"""Text to documents: multi-document YAML, JSON, and concatenated JSON values."""
 
 import re
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ class Document(Struct, frozen=True):
     number: int
     value: Any
     text: str = ""
-    """What is written, with comments between it and its neighbours; only of YAML."""
+    """The YAML source, with the comments before and after it; empty for JSON."""
 
     @property
     def where(self) -> str:
@@ -48,10 +48,10 @@ class Document(Struct, frozen=True):
 
 
 class _Unreadable(Exception):
-    """A document cannot be parsed; with what is wrong and what to do."""
+    """A document cannot be parsed: the problem, and what to do."""
 
     def __init__(
-        self, problem: str, hint: str, *, is_misshapen: bool = True, about: str = "", path: str = ""
+        self, problem: str, hint: str, *, is_malformed: bool = True, about: str = "", path: str = ""
     ) -> None:
         super().__init__(problem)
         self.problem = problem
@@ -59,12 +59,12 @@ class _Unreadable(Exception):
         self.about = about
         """Kind and name of the object it is meant to be, as far as they can be seen."""
         self.path = path
-        self.is_misshapen = is_misshapen
-        """Whether it may be readable as something else."""
+        self.is_malformed = is_malformed
+        """Whether the text is not of this format, so that another format may fit."""
 
 
 def read_documents(file: str, text: str) -> Iterator[Document | ManifestInvalid]:
-    """Read every document of a file; one that cannot be read does not keep the others back."""
+    """Return every document of a file, with a ManifestInvalid for each unreadable one."""
     if not text.strip("\ufeff \t\r\n"):
         yield ManifestInvalid(where=f"`{file}`", path="", problem="is empty", hint=_EMPTY_HINT)
         return
@@ -84,7 +84,7 @@ def read_documents(file: str, text: str) -> Iterator[Document | ManifestInvalid]
 
 
 def _list_within(value: object) -> _Unreadable | None:
-    """Find the first List within a List, whose items no reader would look for."""
+    """Return the fault of the first List within a List: its items would not be read."""
     for index, each in enumerate(_items(value) or (value if isinstance(value, list) else ())):
         if _items(each) is not None:
             path = f"[{index}]" if isinstance(value, list) else f"items[{index}]"
@@ -107,20 +107,20 @@ def _json_values(text: str) -> Iterator[tuple[object, str]]:
         check_keys(text, value)
         yield value, ""
     except Refused as error:
-        yield _told("", error), ""
+        yield _unreadable("", error), ""
     except Unparsable:
         yield from _json_stream(text.lstrip("\ufeff"))
 
 
 def _json_stream(text: str) -> Iterator[tuple[object, str]]:
-    """Read JSON values one after the other, or find out that it is YAML after all."""
+    """Read concatenated JSON values; read the rest as YAML if it is not JSON."""
     at = _next_value(text, 0)
     while at < len(text):
         try:
             value, end = parse_json_at(text, at)
             check_keys(text[at:end], value)
         except Refused as error:
-            yield _told("", error, text.count("\n", 0, at)), ""
+            yield _unreadable("", error, text.count("\n", 0, at)), ""
             return
         except Unparsable as error:
             yield from _yaml_or(error, text, at)
@@ -137,8 +137,8 @@ def _next_value(text: str, at: int) -> int:
 
 def _yaml_or(error: Unparsable, text: str, at: int) -> Iterator[tuple[object, str]]:
     values = list(_yaml_values(text[at:]))
-    if any(isinstance(value, _Unreadable) and value.is_misshapen for value, _ in values):
-        hint = _way_out(text[at:], "check the brackets, commas and quotes there")
+    if any(isinstance(value, _Unreadable) and value.is_malformed for value, _ in values):
+        hint = _hint_for(text[at:], "check the brackets, commas and quotes there")
         yield _Unreadable(f"is not JSON: {error}", hint), ""
     else:
         yield from values
@@ -161,7 +161,7 @@ def _yaml_values(text: str) -> Iterator[tuple[object, str]]:
 
 
 def _comments(chunk: str) -> str:
-    """Return the lines of a text that is no document, without those that have no comment."""
+    """Return the comment lines of a chunk that holds no document."""
     lines = (each.lstrip() for each in chunk.splitlines())
     return "".join(f"{each}\n" for each in lines if each.startswith("#"))
 
@@ -170,28 +170,28 @@ def _yaml_value(chunk: str, line: int) -> object:
     try:
         return parse_yaml(chunk)
     except Refused as error:
-        return _told("", error, line, text=chunk)
+        return _unreadable("", error, line, text=chunk)
     except Unparsable as error:
-        return _told("is not YAML: ", error, line, _way_out(chunk, ""), chunk)
+        return _unreadable("is not YAML: ", error, line, _hint_for(chunk, ""), chunk)
 
 
-def _told(
+def _unreadable(
     what: str, error: Unparsable, above: int = 0, hint: str = "", text: str = ""
 ) -> _Unreadable:
-    """Say what is wrong with a document of which the first line is not that of its file."""
+    """Return the fault of a document; `above` is the number of lines before it in the file."""
     place = f" in line {above + error.line}" if error.line else ""
-    is_misshapen = not isinstance(error, Refused)
+    is_malformed = not isinstance(error, Refused)
     problem = f"{what}{error.problem}{place}"
     return _Unreadable(
         problem,
         hint or error.hint,
-        is_misshapen=is_misshapen,
+        is_malformed=is_malformed,
         about=object_in(text),
         path=path_in(text, error.line),
     )
 
 
-def _way_out(text: str, otherwise: str) -> str:
+def _hint_for(text: str, otherwise: str) -> str:
     head = _HEAD.search(text)
     if head and (found := _WRAPPED.search(text, 0, head.start())):
         return _WRAPPED_HINTS[str(found.lastgroup)]
@@ -199,7 +199,7 @@ def _way_out(text: str, otherwise: str) -> str:
         return "resolve the merge conflict first"
     if "{{" in text or "{%" in text:
         return "render the template first, for example with `helm template`"
-    # The others are good YAML.
+    # Placeholders in other notations are valid YAML.
     if names := tuple(each for each in placeholders_in(text) if each.startswith("${")):
         return fill_in(names)
     if _TABS.search(text):

@@ -1,4 +1,4 @@
-"""Read plain objects field by field; what is wrong is reported with its path and a way out."""
+"""Plain objects read field by field; faults have a path and a hint."""
 
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
@@ -9,17 +9,17 @@ from karpy.model.resources import CPU, parse_quantity
 from karpy.model.times import parse_duration, parse_moment
 
 JsonObject: TypeAlias = dict[str, Any]
-"""What `json.loads` makes of an object."""
+"""An object as `json.loads` returns it."""
 
 _SHORT: Final = 8
-"""Up to so many characters no quantity comes near the largest one."""
+"""Most characters of a quantity that is surely smaller than the largest one."""
 _UNITS: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _TEXTS_MAX: Final = 4096
 _RESOURCES_MAX: Final = 64
 _SHOWN_MAX: Final = 60
 _NEVER: Final = "Never"
 NO_AMOUNT: Final = (AttributeError, TypeError, ValueError)
-"""What comes of reading something as a quantity that is none."""
+"""Exceptions of reading a value that is no quantity."""
 
 
 class FieldInvalid(ValueError):
@@ -31,10 +31,10 @@ class FieldInvalid(ValueError):
         self.problem = problem
         self.hint = hint
         self.others: tuple[FieldInvalid, ...] = ()
-        """What else is wrong with the same object."""
+        """Other faults of the same object."""
 
     def within(self, prefix: str) -> "FieldInvalid":
-        """Return the error with its path as an enclosing object has it."""
+        """Return the error with its path from an enclosing object at `prefix`."""
         if not prefix:
             return self
         path = f"{prefix}.{self.path}" if self.path else prefix
@@ -57,7 +57,7 @@ class Fields:
 
     @property
     def path(self) -> str:
-        """Where this object is within its document, as `spec.containers[0]`."""
+        """The path of this object in its document, as `spec.containers[0]`."""
         above = self._parent.path if self._parent else ""
         if not above or self._key.startswith("["):
             return above + self._key
@@ -68,7 +68,7 @@ class Fields:
         return self.obj.get(key) is not None
 
     def fail(self, key: str, problem: str, hint: str) -> NoReturn:
-        """Give up on a field; an empty key means the object itself."""
+        """Raise the fault of a field; an empty key means the object itself."""
         path = self.path
         if key:
             path = f"{path}{key}" if key.startswith("[") or not path else f"{path}.{key}"
@@ -161,7 +161,7 @@ class Fields:
         return child.obj
 
     def time(self, key: str) -> datetime | None:
-        """Return a moment, written as RFC 3339 has it."""
+        """Return a moment that is written as in RFC 3339."""
         value = self.text(key)
         if not value:
             return None
@@ -201,7 +201,7 @@ _QUANTITY_HINT: Final = "write a quantity such as `500m`, `2` or `4Gi`"
 
 
 class _Texts(dict[str, int]):
-    """Amounts of one resource by their text; a new one is read when asked for."""
+    """Amounts of one resource by their text; a look-up reads a new text."""
 
     __slots__ = ("_resource", "_scale", "_short", "_units", "_width")
 
@@ -212,10 +212,10 @@ class _Texts(dict[str, int]):
         self._units = {"m": 1} if is_cpu else _UNITS
         self._width = 1 if is_cpu else 2
         self._short = 0 if resource.endswith(".cpu") else _SHORT
-        """Longer numbers are unusual; of these resources every one is."""
+        """Texts up to this length are read at once; resources that end in `.cpu` have none."""
 
     def __missing__(self, text: str) -> int:
-        """Read whole numbers of the usual units at once, the rest as the model does."""
+        """Read whole numbers of the usual units at once, all others by the model's parser."""
         width = self._width
         unit = self._units.get(text[-width:])
         number = text if unit is None else text[:-width]
@@ -230,7 +230,7 @@ class _Texts(dict[str, int]):
 
 
 class _Amounts(dict[str, _Texts]):
-    """The same by resource."""
+    """Amounts by resource, then by text."""
 
     def __missing__(self, resource: str) -> _Texts:
         if len(self) >= _RESOURCES_MAX:
@@ -240,8 +240,8 @@ class _Amounts(dict[str, _Texts]):
 
 
 AMOUNTS: Final = _Amounts()
-"""Amounts by resource and text; one that is none raises NO_AMOUNT when asked for."""
-# A cache of calls would do as well, but takes twice the memory, which takes time to get.
+"""Amounts by resource and text; looking up a text that is no amount raises NO_AMOUNT."""
+# `lru_cache` would do as well, but takes twice the memory, and time to allocate it.
 
 
 def read_amounts(quantities: JsonObject) -> dict[str, int] | None:
@@ -254,13 +254,13 @@ def read_amounts(quantities: JsonObject) -> dict[str, int] | None:
 
 def _read_unusual(text: str, resource: str) -> int:
     amount = parse_quantity(text, resource)
-    # Rounding up must not make nothing of what is less than nothing.
+    # Rounding up must not turn a negative amount into zero.
     is_negative = text.startswith("-") and any(digit in text for digit in "123456789")
     return min(amount, -1) if is_negative else amount
 
 
 def caught(check: Callable[[], object]) -> Iterator[FieldInvalid]:
-    """Return what a check raises."""
+    """Yield the fault that a check raises, if it raises one."""
     try:
         check()
     except FieldInvalid as fault:
@@ -268,7 +268,7 @@ def caught(check: Callable[[], object]) -> Iterator[FieldInvalid]:
 
 
 def describe(value: object) -> str:
-    """Name what was found where something else was expected."""
+    """Describe a value of the wrong type for a message."""
     match value:
         case None:
             return "nothing"
@@ -284,7 +284,7 @@ def describe(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Write the beginning of what was found, so that a message stays short."""
+    """Write the beginning of a value, so that a message stays short."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
 
@@ -300,7 +300,7 @@ def read_duration(fields: Fields, key: str) -> timedelta | None:
     """
     Read a duration as Go writes it, `1h30m`; None if there is none, or it is `Never`.
 
-    What is longer than Go's longest duration is that one: 292 years or more are all the same.
+    A duration beyond Go's longest one, of 292 years, becomes that one.
     """
     text = fields.text(key)
     if not text or text == _NEVER:

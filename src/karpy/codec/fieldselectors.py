@@ -61,7 +61,7 @@ _ELSEWHERE: Final = {
     "source": "source.component",
     "status.podIPs": "status.podIP",
 }
-"""Where the value of a field selector is, if not where its name says."""
+"""The path of the value of a field label, where the label is not the path."""
 _DEFAULTS: Final = {
     "spec.unschedulable": "false",
     "spec.hostNetwork": "false",

@@ -1,4 +1,4 @@
-"""What there is to say about an input besides the answer: errors, warnings and notes."""
+"""Findings about an input, besides the answer: errors, warnings and notes."""
 
 import re
 from collections.abc import Iterable
@@ -13,25 +13,25 @@ _PLACE: Final = re.compile(r"(`[^`]*`(?: document \d+[^,]*)?)(?:, (.*))?", re.DO
 
 
 CONVERTED: Final = "CONVERTED"
-"""The name of notes on what became of a field of an old version."""
+"""The code of notes on a converted field of an old version."""
 
 
 class Severity(Enum):
     """How much a finding matters."""
 
     ERROR = "error"
-    """The answer is not about what the input says."""
+    """The answer does not reflect a part of the input."""
     WARNING = "warning"
-    """The answer may not be about what its author meant."""
+    """The answer may differ from what the author of the input intended."""
     NOTE = "note"
 
 
 class Finding(Struct, frozen=True):
-    """Something to know about the input, or about one object of it."""
+    """A fact about the input, or about one of its objects, that the user should know."""
 
     severity: Severity
     code: str
-    """That of an error, KP…, or the stable name of a note."""
+    """The code of an error, KP…, or the stable name of a note."""
     message: str
     object: str = ""
     """Kind, namespace and name; empty if it is about the whole input."""
@@ -40,7 +40,7 @@ class Finding(Struct, frozen=True):
     path: str = ""
     hint: str = ""
     is_left_out: bool = False
-    """Whether a part of the input that may matter takes no part in the answer."""
+    """Whether the answer leaves out a part of the input that may matter."""
 
     @property
     def is_partial(self) -> bool:
@@ -55,12 +55,12 @@ class Finding(Struct, frozen=True):
 
 
 def note(code: str, message: str, *, where: str = "", path: str = "", hint: str = "") -> Finding:
-    """Say something that changes nothing; `where` is as errors have it."""
+    """Return a note; `where` names document and object as in errors."""
     source, about = place_of(where)
     return Finding(Severity.NOTE, code, message, about, source, path, hint)
 
 
-def said(
+def finding_of(
     error: ConfigError,
     *,
     where: str = "",

@@ -1,4 +1,4 @@
-"""Workloads that make no pods, and NodePools that take none of them in."""
+"""Notes on workloads without pods, and on static NodePools."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -26,7 +26,7 @@ _SHOWN_MAX: Final = 3
 
 
 def notes_on(kind: str, fields: Fields, where: str) -> Iterator[Finding]:
-    """Mention a NodePool that makes as many nodes as it says, whatever pods ask for."""
+    """Mention a static NodePool: its number of nodes does not depend on pods."""
     spec = fields.child("spec")
     if kind == "NodePool" and "replicas" in spec:
         count = spec.number("replicas")
@@ -42,7 +42,7 @@ def idle_notes(workloads: Iterable[Workload]) -> Iterator[Finding]:
     idle = [
         f"{each.kind} {each.namespace}/{each.name}"
         for each in workloads
-        # A Deployment keeps its old ReplicaSets.
+        # Skip the old ReplicaSets that a Deployment keeps.
         if each.replicas == 0 and not each.owners
     ]
     if idle:

@@ -1,4 +1,4 @@
-"""Instance types as karpbench/v1 and Karpy's own catalogs write them, fast."""
+"""Instance types in the format of karpbench/v1 and of Karpy's catalogs, read fast."""
 
 from decimal import Decimal, InvalidOperation
 from itertools import compress
@@ -17,8 +17,8 @@ RESERVATION_SUFFIX: Final = "reservation-id"
 _PRICE_MAX: Final = 1e9
 _NO_VALUES: Final[list[str]] = []
 _NO_LIMITS: Final[dict[str, int]] = {}
-_USUAL: Final = 3
-"""Labels, price and availability are the three fields of most offerings."""
+_USUAL_FIELDS: Final = 3
+"""Number of fields of most offerings: labels, price and availability."""
 _OVERHEAD_PARTS: Final = ("kubeReserved", "systemReserved", "evictionThreshold")
 
 
@@ -26,17 +26,17 @@ class InstanceReader:
     """
     Reads instance types; equal requirements, places and amounts are one object.
 
-    Catalogs are sorted, so that most of what a type says was said by the one before it. To see that
-    two plain objects are equal takes a fraction of the time it takes to read one.
+    Catalogs are sorted, so that most fields of a type equal those of the type before it. Comparing
+    two plain objects takes a fraction of the time of reading one.
     """
 
     def __init__(self) -> None:
-        """Start with nothing known."""
+        """Start with empty caches."""
         self.reservation_label = ""
         self._single: dict[str, dict[str, Requirement]] = {}
-        """By key and value: what asks for one value."""
+        """Requirements with one value, by key and value."""
         self._requirements: dict[tuple[str, ...], Requirement] = {}
-        """By key, operator and values: the others."""
+        """All other requirements, by key, operator and values."""
         self._last_raw: list[JsonObject] = []
         self._last_requirements: dict[str, Requirement] = {}
         self._place_lists: dict[bytes, tuple[Offering, ...]] = {}
@@ -85,7 +85,7 @@ class InstanceReader:
     def _changed_requirements(
         self, raw: list[JsonObject], obj: JsonObject, path: str
     ) -> dict[str, Requirement] | None:
-        """Take what the type before requires, and read what differs; None if keys do."""
+        """Copy the requirements of the type before, and read those that differ; None if keys do."""
         before = self._last_raw
         if len(raw) != len(before):
             return None
@@ -132,7 +132,7 @@ class InstanceReader:
         return PriceList(self._last_places, prices)
 
     def _read_offerings(self, fields: Fields) -> PriceList:
-        """Read offerings one by one, with care."""
+        """Read offerings one by one, with all checks."""
         places = tuple([self._read_offering(each) for each in fields.children("offerings")])
         return PriceList(places, [place.price for place in places])
 
@@ -184,7 +184,7 @@ class InstanceReader:
         return self._last_overhead
 
     def _find_fault(self, fields: Fields) -> None:
-        """Read an instance type carefully, to learn which field is not what it should be."""
+        """Read an instance type with all checks, to raise FieldInvalid for the wrong field."""
         for key in ("requirements", "offerings"):
             if key not in fields:
                 fields.fail(key, "is missing", f"add a list of {key}")
@@ -195,19 +195,19 @@ class InstanceReader:
 
 
 def _usual_columns(raw: list[JsonObject]) -> tuple[list[object], list[int]] | None:
-    """Return where something is sold, and its prices there; None if there is more to know."""
+    """Return labels and availability of usual offerings, and their prices; else None."""
     sold: list[object] = []
     prices: list[int] = []
     dollars, price = -1.0, 0
     for each in raw:
-        asked = each.get("price")
-        if type(asked) is not float or len(each) != _USUAL or "available" not in each:
+        value = each.get("price")
+        if type(value) is not float or len(each) != _USUAL_FIELDS or "available" not in each:
             return None
-        if asked != dollars:
+        if value != dollars:
             # Most prices are the same in several zones.
-            if not 0.0 <= asked < _PRICE_MAX:
+            if not 0.0 <= value < _PRICE_MAX:
                 return None
-            dollars, price = asked, round(asked * MICROS_PER_DOLLAR)
+            dollars, price = value, round(value * MICROS_PER_DOLLAR)
         prices.append(price)
         sold.append(each.get("labels"))
         sold.append(each["available"])
@@ -215,13 +215,13 @@ def _usual_columns(raw: list[JsonObject]) -> tuple[list[object], list[int]] | No
 
 
 def _read_requirement(each: JsonObject, fields: Fields) -> Requirement:
-    """Read one requirement of a type carefully; find its place in the list first, for errors."""
+    """Read one requirement of a type with all checks; errors name its index in the list."""
     index = next(i for i, some in enumerate(fields.items("requirements")) if some is each)
     return read_requirement(Fields(each, f"requirements[{index}]", fields), POOL_OPERATORS)
 
 
 def _read_overhead(fields: Fields, name: str) -> dict[str, int]:
-    """Sum up the parts of an overhead; a plain list of amounts is one, too."""
+    """Sum up the parts of an overhead; one without parts is a mapping of amounts."""
     if name not in fields:
         return {}
     overhead = fields.child(name)

@@ -1,4 +1,4 @@
-"""Everything read from manifests so far, by kind and name."""
+"""The objects read from manifests so far, by kind and name."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -68,10 +68,10 @@ T = TypeVar("T")
 
 
 class Inventory:
-    """Holds what was read; of two objects with one name the later one counts."""
+    """Holds the objects that were read; of two objects with one name the later one counts."""
 
     def __init__(self, well_known: frozenset[str], now: datetime) -> None:
-        """Take the labels NodePools may ask for, and the age of what has none."""
+        """Take the well-known labels, and the creation time of pods that have none."""
         self.pods: dict[Key, Pod] = {}
         self.nodes: dict[Key, NodeRecord] = {}
         self.node_claims: dict[Key, ClaimRecord] = {}
@@ -92,16 +92,16 @@ class Inventory:
         self.quotas: dict[Key, ResourceQuota] = {}
         self.buffers: dict[Key, BufferRecord] = {}
         self.attach_limits: dict[Key, Mapping[str, int | None]] = {}
-        self.made_claims: list[PersistentVolumeClaim] = []
-        """Claims that come into being with pods that are not in the cluster yet."""
+        self.new_claims: list[PersistentVolumeClaim] = []
+        """Claims of ephemeral volumes of pods that are not in the cluster yet."""
         self.repeated: list[Key] = []
         self._well_known = well_known
         self._reader = PodReader(created=now, most=None)
         self._generated = 0
         self._unadmitted: dict[Key, Callable[[AdmissionRules], None]] = {}
-        """Reads again what is not in the cluster yet, as it will be admitted."""
+        """Functions that read objects without a status again, with the changes of admission."""
         self._sources: dict[tuple[str, str], Callable[[], PodSource]] = {}
-        """Reads what buffers may refer to, by kind and key."""
+        """Functions that read what buffers may refer to, by kind and key."""
         self._readers = self._table()
 
     def knows(self, group: str, kind: str) -> bool:
@@ -110,16 +110,16 @@ class Inventory:
 
     def add(self, group: str, kind: str, fields: Fields) -> list[str] | None:
         """
-        Take an object in and name its unknown fields; None if the kind is unknown.
+        Read an object and return its unknown fields; None if the kind is unknown.
 
-        Raises FieldInvalid if the object is left out, or if it is a NodePool that is not ready for
-        what is wrong with it.
+        Raises FieldInvalid if the object is left out, or for a NodePool that is kept as not ready
+        because of its faults.
         """
         read = self._readers.get((group, kind))
         return None if read is None else list(read(fields) or ())
 
     def admit(self) -> None:
-        """Have pods that are not in the cluster yet ask for what they will be admitted with."""
+        """Apply the changes of admission to pods and templates that are not in the cluster yet."""
         ranges, runtimes = self.limit_ranges.values(), self.runtime_classes.values()
         priorities = self.priority_classes.values()
         if ranges or runtimes or priorities:
@@ -128,7 +128,7 @@ class Inventory:
                 read(admission)
 
     def source_of(self, buffer: BufferRecord) -> PodSource | None:
-        """Read what a buffer refers to; None if it is not there. Raises FieldInvalid."""
+        """Read what a buffer refers to; None if the input lacks it. Raises FieldInvalid."""
         read = self._sources.get(buffer.source)
         return None if read is None else read()
 
@@ -184,7 +184,7 @@ class Inventory:
     def _keep_unadmitted(
         self, into: dict[Key, T], kind: str, fields: Fields, read: Callable[[AdmissionRules], T]
     ) -> None:
-        """Keep what an object is before admission, and how to read it again after that."""
+        """Keep an object as it is written, and a function that reads it again after admission."""
         key = self._keep(into, kind, fields, read(AS_WRITTEN))
 
         def read_again(admission: AdmissionRules) -> None:
@@ -204,7 +204,7 @@ class Inventory:
             return unknown_in_pod(spec)
         self._keep_unadmitted(self.pods, "Pod", fields, partial(self._read_pod, fields))
         name, namespace = meta.text("name"), meta.text("namespace") or "default"
-        self.made_claims += [
+        self.new_claims += [
             PersistentVolumeClaim(f"{name}-{volume}", namespace, storage_class=kind)
             for volume, kind in ephemeral_volumes(spec)
         ]
@@ -221,7 +221,7 @@ class Inventory:
             raise error.within(fields.path) from error
 
     def _named(self, fields: Fields) -> Fields:
-        """Give a pod that is to be named by the API server a name."""
+        """Give a pod with a `generateName` a name, as an API server would."""
         meta = fields.child("metadata")
         if "name" in meta or "generateName" not in meta:
             return fields
@@ -252,7 +252,7 @@ class Inventory:
         self._keep(self.buffers, "CapacityBuffer", fields, record)
 
     def _note_source(self, kind: str, fields: Fields) -> None:
-        """Remember how to read what the pods of buffers may be made from."""
+        """Keep a function that reads the pod template of an object for buffers."""
         meta = fields.child("metadata")
         key = f"{meta.text('namespace') or 'default'}/{meta.needed('name')}"
         self._sources[kind, key] = partial(read_pod_source, fields, kind, self._reader)

@@ -1,4 +1,4 @@
-"""JSON to plain values, by the one reader that all of it goes through."""
+"""JSON to plain values, within the limits on depth and numbers; all JSON is read here."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def parse_json(text: str | bytes) -> object:
     except RecursionError as error:
         raise too_deep(_deep_line(text)) from error
     except msgspec.ValidationError as error:
-        # Nothing is asked of the types, so that it can only be about a number.
+        # No types are required, so that only a number out of range fails the validation.
         raise too_vast(_vast_line(text)) from error
     except (msgspec.DecodeError, UnicodeError) as error:
         raise Unparsable(str(error)) from error
@@ -58,17 +58,17 @@ def parse_json_at(text: str, at: int) -> tuple[object, int]:
 
 
 def check_keys(text: str | bytes, value: object) -> None:
-    """Raise Refused if a mapping of a text, which means a value, has a key twice."""
+    """Raise Refused if a mapping has a key twice; `value` is what was parsed from the text."""
     try:
         again = msgspec.json.encode(value)
     except OverflowError:
-        again = b""  # A number is beyond what this writes.
+        again = b""  # A number is too large for the encoder.
     except UnicodeEncodeError as error:
         raise half_character() from error
     colons = text.count(":") if isinstance(text, str) else text.count(b":")
-    # Each key has a colon. Those within texts may be escaped, so that they cannot be compared.
-    if colons != again.count(b":") or "\\u003" in _shown(text):
-        _find_repeated(_shown(text))
+    # Each key has a colon. Colons within strings may be escaped: then counts cannot be compared.
+    if colons != again.count(b":") or "\\u003" in _as_str(text):
+        _find_repeated(_as_str(text))
 
 
 def _find_repeated(text: str) -> None:
@@ -88,32 +88,32 @@ def _find_repeated(text: str) -> None:
 def _check(text: str | bytes) -> None:
     if _is_too_deep(text):
         raise too_deep(_deep_line(text))
-    # Of so many digits in a row, so many in a row are in the sample.
-    if _SAMPLED.search(_shown(text[::_STRIDE])) and (line := _vast_line(text)):
+    # A number with too many digits leaves a long run of digits in the sample.
+    if _SAMPLED.search(_as_str(text[::_STRIDE])) and (line := _vast_line(text)):
         raise too_vast(line)
 
 
 def _is_too_deep(text: str | bytes) -> bool:
-    """Say whether JSON nests too deeply: what its brackets are once strings are out of the way."""
+    """Say whether JSON nests too deeply, by the brackets outside of its strings."""
     data = text.encode() if isinstance(text, str) else text
     marks = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(_AS_LISTS, _NO_MARKS)
     left = b"".join(marks.replace(b'""', b"").split(b'"')[::2])
     for _ in range(DEPTH_MAX):
         if not left:
             return False
-        # Takes the innermost ones away.
+        # Remove the innermost pairs.
         left = left.replace(b"[]", b"")
     return bool(left)
 
 
 def _vast_line(text: str | bytes) -> int:
-    shown = _shown(text)
+    shown = _as_str(text)
     found = _VAST.search(shown)
     return shown.count("\n", 0, found.start()) + 1 if found else 0
 
 
 def _deep_line(text: str | bytes) -> int:
-    shown, depth = _shown(text), 0
+    shown, depth = _as_str(text), 0
     for token in _TOKEN.finditer(shown):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
         if depth > DEPTH_MAX:
@@ -121,7 +121,7 @@ def _deep_line(text: str | bytes) -> int:
     return 0
 
 
-def _shown(text: str | bytes) -> str:
+def _as_str(text: str | bytes) -> str:
     return text if isinstance(text, str) else text.decode(errors="replace")
 
 

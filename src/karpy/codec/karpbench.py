@@ -77,7 +77,7 @@ T = TypeVar("T")
 
 
 def read_workload(obj: JsonObject, name: str = "workload") -> Snapshot:
-    """Read a workload; every pod without a node counts as one kube-scheduler has given up on."""
+    """Read a workload; every pod without a node counts as unschedulable for kube-scheduler."""
     try:
         return _read(Fields(obj))
     except FieldInvalid as error:
@@ -110,7 +110,7 @@ def _faults(
 
 
 def _whole(obj: JsonObject) -> JsonObject:
-    """Return a NodePool with what its definition needs and a workload may leave out."""
+    """Fill in the fields of a NodePool that its definition requires and a workload may omit."""
     spec = obj.get("spec")
     template = spec.get("template") if isinstance(spec, dict) else None
     inner = template.get("spec") if isinstance(template, dict) else None
@@ -165,8 +165,8 @@ def _read_namespace(fields: Fields) -> Mapping[str, str]:
 
 
 def _latest(reader: PodReader, fields: Fields) -> datetime:
-    made = [each.time("created") for each in fields.children("nodes")]
-    return max([reader.latest, *(moment for moment in made if moment)])
+    created = [each.time("created") for each in fields.children("nodes")]
+    return max([reader.latest, *(moment for moment in created if moment)])
 
 
 def read_types(fields: Fields, reader: InstanceReader) -> tuple[InstanceType, ...]:
@@ -215,7 +215,7 @@ def read_workload_node(
     types: Mapping[str, InstanceType],
     limits: AttachLimits = NO_LIMITS,
 ) -> Node:
-    """Join the Node and NodeClaim that the instance type and the NodePool of an entry make."""
+    """Build the Node and NodeClaim of an entry from its instance type and NodePool; join them."""
     name, type_name, pool_name = (
         fields.needed("name"),
         fields.needed("instanceType"),
@@ -282,14 +282,14 @@ def _type_labels(kind: InstanceType, required: Sequence[Requirement]) -> dict[st
 
 def _pool_labels(pool: NodePool) -> dict[str, str]:
     labels = {**pool.labels, NODE_POOL: pool.name}
-    made_by = pool.node_class
-    if made_by.group and made_by.kind and made_by.name:
-        labels[f"{made_by.group}/{made_by.kind.lower()}"] = made_by.name
+    node_class = pool.node_class
+    if node_class.group and node_class.kind and node_class.name:
+        labels[f"{node_class.group}/{node_class.kind.lower()}"] = node_class.name
     return labels
 
 
 def _amounts(kind: InstanceType, zone: str, capacity_type: str) -> tuple[Resources, Resources]:
-    """Return capacity and allocatable as the offering there has them."""
+    """Return capacity and allocatable, with the overrides of the offering in this zone."""
     for offering in kind.offerings:
         if (offering.zone, offering.capacity_type) == (zone, capacity_type):
             capacity = {**kind.capacity, **offering.capacity_override}
@@ -313,7 +313,7 @@ def _read_controllers(fields: Fields) -> tuple[PodController, ...]:
 
 
 def read_settings(options: Fields, *, has_overlays: bool = False) -> Settings:
-    """Read `options`; overlays given are overlays meant, unless `nodeOverlay` says otherwise."""
+    """Read `options`; the default of `nodeOverlay` is whether the workload has NodeOverlays."""
     preference = options.choice("preferencePolicy", {"Respect", "Ignore"}, "Respect")
     min_values = options.choice("minValuesPolicy", {"Strict", "BestEffort"}, "Strict")
     reserved_mode = options.choice("reservedMode", {"Strict", "Fallback"}, "Strict")

@@ -14,13 +14,13 @@ from karpy.errors import BadRequest
 from karpy.model.requirements import Operator, as_integer
 
 SELECTOR_LENGTH_MAX: Final = 65_536
-"""Of label selectors and field selectors; no longer line of a request is read either."""
+"""Longest label or field selector, in characters; also the longest line of a request."""
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
 _SYMBOLS: Final = frozenset({"==", "!=", "=", "!", "<", ">", "(", ")", ","})
 _BINARY: Final = "in, notin, =, ==, !=, gt, lt"
 _BAD_REQUEST: Final = 400
 _IN: Final = Operator.IN
-"""What nearly every rule says; asking the enumeration takes longer than the answer."""
+"""A module constant, because looking up the member of the enum takes longer than comparing."""
 _UNABLE: Final = "unable to parse requirement"
 LABEL_KEY_RULE: Final = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
@@ -63,12 +63,12 @@ class LabelRule(Struct, frozen=True, gc=False):
 
 
 class Selector(Struct, frozen=True, gc=False):
-    """Conditions that must all hold; none of them select everything."""
+    """Conditions that must all hold; without conditions it selects everything."""
 
     rules: tuple[LabelRule, ...] = ()
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Say whether labels meet all conditions; no labels are empty labels."""
+        """Say whether labels meet all conditions; None counts as no labels."""
         rules, labels = self.rules, labels or {}
         if len(rules) == 1:
             return rules[0].holds(labels)

@@ -1,16 +1,16 @@
-"""How much a document may hold, and whether a value holds more."""
+"""Limits on the size of documents, and the errors for passing them."""
 
 from itertools import chain
 from typing import Final, cast
 
 DEPTH_MAX: Final = 128
-"""So deep may values nest; a large CustomResourceDefinition nests some 50 deep."""
+"""Deepest nesting of a value; a large CustomResourceDefinition nests some 50 deep."""
 DIGITS_MAX: Final = 308
-"""So many digits may a number have; one with more is too large for a double."""
+"""Most digits of a number; one with more is too large for a double."""
 YAML_MAX: Final = 64 * 2**20
-"""So many characters may a YAML document have."""
+"""Most characters of a YAML document."""
 ALIASED_MAX: Final = 4_000_000
-"""So many characters may aliases add to a document."""
+"""Most characters that aliases may add to a YAML document."""
 
 TOO_DEEP: Final = f"is nested more than {DEPTH_MAX} deep"
 TOO_VAST: Final = f"holds a number of more than {DIGITS_MAX} digits"
@@ -20,7 +20,7 @@ _PARTS: Final = frozenset({dict, list})
 
 
 class Unparsable(ValueError):
-    """A text cannot be read; with what is wrong, in which line of it, and what to do."""
+    """A text cannot be parsed: the problem, its line, and what to do."""
 
     def __init__(self, problem: str, *, line: int = 0, hint: str = "") -> None:
         super().__init__(f"{problem} in line {line}" if line else problem)
@@ -31,7 +31,7 @@ class Unparsable(ValueError):
 
 
 class Refused(Unparsable):
-    """A text cannot be taken, though it has the form; no other way of reading it helps."""
+    """A text is well-formed but refused; parsing it as another format does not help."""
 
 
 class TooMuch(Refused):
@@ -39,24 +39,24 @@ class TooMuch(Refused):
 
 
 def repeated_key(key: str, line: int = 0) -> Refused:
-    """Say that a mapping has a key twice, of which only one would count."""
+    """Return the error for a mapping that has a key twice."""
     shown = key if len(key) <= _KEY_SHOWN_MAX else f"{key[:_KEY_SHOWN_MAX]}…"
     return Refused(f"has the key `{shown}` twice", line=line, hint="keep one of the two")
 
 
 def half_character() -> Refused:
-    """Say that a text holds a surrogate without its other half, which no encoding can write."""
+    """Return the error for a lone surrogate, which no encoding can write."""
     what = "holds half a character (a lone surrogate, such as `\\ud800`)"
     return Refused(what, hint="write the whole character, or leave it out")
 
 
 def too_deep(line: int = 0) -> TooMuch:
-    """Say that a text nests too deeply."""
+    """Return the error for a text whose values nest too deeply."""
     return TooMuch(TOO_DEEP, line=line, hint="check that it is a manifest")
 
 
 def too_vast(line: int = 0) -> TooMuch:
-    """Say that a text holds a number that no double can be."""
+    """Return the error for a number that is too large for a double."""
     return TooMuch(TOO_VAST, line=line, hint="write a smaller number, or put it in quotes")
 
 

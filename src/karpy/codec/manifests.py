@@ -1,4 +1,4 @@
-"""Manifests, as `kubectl get -o json` or a hand wrote them, to one snapshot and what is wrong."""
+"""Manifests, from `kubectl get -o json` or hand-written, to one snapshot and its findings."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,14 +15,14 @@ from karpy.codec.convert.clusterfile import is_cluster_file
 from karpy.codec.convert.conversion import Change, Note
 from karpy.codec.convert.groups import is_group
 from karpy.codec.convert.manifests import KARPENTER_GROUPS, carry_over
-from karpy.codec.convert.neighbours import is_beside
+from karpy.codec.convert.neighbours import is_read_too
 from karpy.codec.convert.objects import Found, has_smart_quotes, without_smart_quotes
 from karpy.codec.convert.oldfields import Notes
 from karpy.codec.convert.workloads import OLD_NAMES, renamed
 from karpy.codec.crdfaults import custom_faults, is_custom
 from karpy.codec.documents import Document, read_documents
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
-from karpy.codec.findings import CONVERTED, Finding, note, of_problem, said
+from karpy.codec.findings import CONVERTED, Finding, finding_of, note, of_problem
 from karpy.codec.idle import NAMESPACED, idle_notes, notes_on
 from karpy.codec.inventory import Inventory, Key
 from karpy.codec.objectmeta import metadata_faults
@@ -49,31 +49,31 @@ _KIND_HINT: Final = "add `apiVersion` and `kind`, as in any Kubernetes manifest"
 _CONVERT_HINT: Final = "convert it first: `karpy convert FILE`, for groups `--from-nodegroups`"
 _LOST_HINT: Final = "see the guide on old manifests for what to write instead"
 _IDENTITY: Final = frozenset({"instanceProfile", "role"})
-"""Fields without an effect on what fits where."""
-_SLIP_HINT: Final = "correct its name, or remove it"
+"""Fields of a node class that do not change which pods fit on its nodes."""
+_UNKNOWN_HINT: Final = "correct its name, or remove it"
 _SHOWN_MAX: Final = 3
 
 
 class Reading(Struct, frozen=True):
-    """A snapshot of all that could be read, what could not, and what to know about the rest."""
+    """A snapshot of all readable objects, the problems of the others, and notes on the input."""
 
     snapshot: Snapshot
     problems: tuple[ManifestInvalid, ...] = ()
     notes: tuple[Finding, ...] = ()
     """Warnings and notes."""
     origins: Mapping[Key, str] = {}
-    """Where each object is written."""
+    """File and document of each object."""
     node_classes: tuple[NodeClassFound, ...] = ()
     buffers: tuple[FoundBuffer, ...] = ()
     """CapacityBuffers, whose virtual pods are not in the snapshot."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All there is to say, what could not be read first."""
+        """All findings, those about unreadable objects first."""
         return self.findings_beside(frozenset())
 
     def findings_beside(self, read: Collection[tuple[str, str]]) -> tuple[Finding, ...]:
-        """Say all but that node classes of these groups and kinds are not read."""
+        """Return all findings except that node classes of these groups and kinds are not read."""
         unread = [
             each
             for each in self.node_classes
@@ -88,7 +88,7 @@ def read_manifests(
     """
     Read documents, given as name and text.
 
-    What cannot be read is left out and named, one problem each; everything else is kept.
+    An object that cannot be read is left out and becomes a problem; all other objects are kept.
     """
     batch = _Batch(Inventory(catalog.well_known, now), catalog.well_known)
     for file, text in documents:
@@ -99,7 +99,7 @@ def read_manifests(
 
 
 class _Signs(Struct, frozen=True):
-    """What the text of a file may hold; what it does not hold need not be looked for."""
+    """Whether the text of a file holds old names or placeholders: only then search its objects."""
 
     has_old_names: bool = False
     has_placeholders: bool = False
@@ -110,9 +110,9 @@ class _Batch:
         self._inventory = inventory
         self._well_known = well_known
         self._ours: list[Found] = []
-        """Objects of Karpenter's groups: of old ones only all together make sense."""
+        """Objects of Karpenter's API groups, converted together: old ones refer to each other."""
         self._beside: list[Found] = []
-        """Others that old ones may depend on."""
+        """Objects of other groups that the conversion of old objects reads."""
         self._problems: list[ManifestInvalid] = []
         self._notes: list[Finding] = []
         self._bystanders = Bystanders()
@@ -148,26 +148,26 @@ class _Batch:
         if found.group in KARPENTER_GROUPS:
             self._ours.append(found)
             return
-        if is_beside(found.kind, found.name):
+        if is_read_too(found.kind, found.name):
             self._beside.append(found)
         if signs.has_old_names:
             notes = Notes(where)
             found = replace(found, value=renamed(found.value, path, notes))
-            # Texts that name a label are for others than kube-scheduler.
+            # Skip notes on texts that mention an old label: kube-scheduler does not read them.
             self._notes += [_changed(each) for each in notes.all if each.change is not Change.LOST]
         if self._is_refused(found, signs):
             return
         self._read(found)
 
     def _headed(self, document: Document, fields: Fields) -> Fields | None:
-        """Return an object with a kind; None of what names other files. Raises FieldInvalid."""
+        """Return the fields of an object with a kind; None for a kustomization."""
         if is_kustomization(document.file, fields.obj):
             why = why_unbuilt(fields.obj)
             message = "a kustomization names files and is no object itself"
             finding = note("LEFT_ASIDE", message, where=document.where)
             if why:
                 error = NotRead(problem=f"is not built: {why}", hint=BUILD_HINT)
-                finding = said(error, where=document.where, is_warning=True, is_left_out=True)
+                finding = finding_of(error, where=document.where, is_warning=True, is_left_out=True)
             self._notes.append(finding)
             return None
         if has_smart_quotes(fields.obj):
@@ -181,7 +181,7 @@ class _Batch:
         return fields
 
     def _is_refused(self, found: Found, signs: _Signs) -> bool:
-        """Say whether an API server would refuse an object, and have told why if so."""
+        """Say whether an API server would refuse an object, and record its problems if so."""
         faults: Sequence[FieldInvalid] = ()
         if is_custom(found.version, found.kind):
             faults = custom_faults(found.value, self._well_known)
@@ -204,14 +204,14 @@ class _Batch:
         if unknown is None:
             self._bystanders.add(found.group, found.kind, fields, found.where)
             return
-        self._notes += [_slip(found.where, each) for each in unknown]
+        self._notes += [_unknown_field(found.where, each) for each in unknown]
         self._notes += notes_on(found.kind, fields, found.where)
 
     def _refuse(self, where: str, error: FieldInvalid) -> None:
         self._problems += [_problem(where, each) for each in (error, *error.others)]
 
     def _carry_over(self) -> None:
-        """Read the objects of Karpenter's groups, old ones as what they are today."""
+        """Read the objects of Karpenter's groups; convert old versions first."""
         if not any(is_old(each.version, each.kind) for each in self._ours):
             for each in self._ours:
                 if self._is_refused(each, _Signs()):
@@ -230,7 +230,7 @@ class _Batch:
                     self._keep_class(found)
 
     def _keep_class(self, found: Found) -> None:
-        """Keep a node class that is refused: its NodePools have nodes like that once it is not."""
+        """Keep a refused node class: its NodePools get such nodes once it is corrected."""
         if provider_of_class(found.group, found.kind) is not None:
             self._bystanders.add_class(
                 found.group, found.kind, found.value, found.where, is_refused=True
@@ -240,9 +240,9 @@ class _Batch:
         self._carry_over()
         have = self._inventory
         have.admit()
-        people = populate(have)
-        pods, refused = created_pods(people.pods, have.quotas.values(), self._origins)
-        classes, assumed = with_usual_class(people.claims, have.classes.values())
+        population = populate(have)
+        pods, refused = created_pods(population.pods, have.quotas.values(), self._origins)
+        classes, assumed = with_usual_class(population.claims, have.classes.values())
         snapshot = Snapshot(
             now=now,
             pods=pods,
@@ -251,10 +251,10 @@ class _Batch:
             daemons=join_daemons(have),
             catalog=catalog,
             overlays=tuple(have.overlays.values()),
-            storage=gather_storage(people.claims, have.volumes.values(), classes),
-            namespaces=name_namespaces(have.namespaces.values(), people.pods),
+            storage=gather_storage(population.claims, have.volumes.values(), classes),
+            namespaces=name_namespaces(have.namespaces.values(), population.pods),
             services=tuple(have.services.values()),
-            controllers=people.controllers,
+            controllers=population.controllers,
             budgets=tuple(have.budgets.values()),
             settings=settings,
         )
@@ -279,7 +279,7 @@ class _Batch:
         )
 
     def _find_buffers(self) -> Iterator[FoundBuffer]:
-        """Give each CapacityBuffer with what it refers to, as far as that can be read."""
+        """Return each CapacityBuffer with the workload or template it refers to, if readable."""
         for key, record in self._inventory.buffers.items():
             where, source = self._origins[key], None
             try:
@@ -322,11 +322,11 @@ def _version(fields: Fields) -> str:
 
 
 def _changed(change: Note) -> Finding:
-    """Say what became of a field of an old version."""
+    """Return the finding for a field that a conversion has changed."""
     if change.change is Change.LOST:
         error = NotRead(problem=f"is lost: {change.text}", hint=_LOST_HINT)
         may_matter = change.path.rpartition(".")[2] not in _IDENTITY
-        return said(
+        return finding_of(
             error,
             where=change.where,
             path=change.path,
@@ -356,9 +356,9 @@ def _key(kind: str, fields: Fields) -> Key:
     return kind, namespace, meta.text("name")
 
 
-def _slip(where: str, path: str) -> Finding:
-    error = NotRead(problem="is unknown and has no effect", hint=_SLIP_HINT)
-    return said(error, where=where, path=path, is_warning=True, is_left_out=True)
+def _unknown_field(where: str, path: str) -> Finding:
+    error = NotRead(problem="is unknown and has no effect", hint=_UNKNOWN_HINT)
+    return finding_of(error, where=where, path=path, is_warning=True, is_left_out=True)
 
 
 def _repeated_notes(repeated: Iterable[Key]) -> Iterator[Finding]:
@@ -378,7 +378,7 @@ def _assumed_notes(names: Sequence[str]) -> Iterator[Finding]:
 
 
 def _priority_notes(snapshot: Snapshot) -> Iterator[Finding]:
-    """Mention that pods which run may have to make room for others."""
+    """Mention pending pods for which kube-scheduler may preempt running pods."""
     running = [each for each in snapshot.pods if each.node_name and each.is_active]
     lowest = min((each.disruption.priority for each in running), default=None)
     above = [

@@ -1,9 +1,9 @@
-"""What was read before, for as long as it is asked for now and then."""
+"""Caches of values that are kept as long as they are looked up from time to time."""
 
 from typing import Final, Generic, TypeAlias, TypeVar
 
 _KEY_BYTES: Final = 2048
-"""So large a key may be on average; where they are larger, fewer are kept."""
+"""Largest average size of a key; of larger keys fewer are kept."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -11,11 +11,11 @@ V = TypeVar("V")
 
 class Memo(Generic[K, V]):
     """
-    Values by what they were read from, in bounded room.
+    A cache of values by what they were read from, with a bounded size.
 
-    There are two generations of `most` values each. A value that is asked for is kept in the young
-    one; when that is full it becomes the old one, and what was left in the old one is forgotten.
-    What large keys stand for is large, too, so that they fill a generation sooner.
+    There are two generations of `most` values each. A value that is looked up is kept in the young
+    generation. When it is full, it becomes the old generation, and the former old one is dropped.
+    Values of large keys are large, too, so that they fill a generation sooner.
     """
 
     __slots__ = ("_most", "_old", "_room", "_young")
@@ -27,7 +27,7 @@ class Memo(Generic[K, V]):
         self._old: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key, or None if there is none any more."""
+        """Return the value of a key, or None if there is none or it was dropped."""
         value = self._young.get(key)
         if value is None:
             value = self._old.get(key)
@@ -46,7 +46,7 @@ class Memo(Generic[K, V]):
         return value
 
     def share(self, key: K, value: V) -> V:
-        """Return the value that is known of a key, else this one, which is known from now on."""
+        """Return the cached value of a key; if there is none, cache and return this one."""
         known = self._young.get(key)
         if known is not None:
             return known
@@ -54,7 +54,7 @@ class Memo(Generic[K, V]):
 
 
 class Whole(dict[K, V]):
-    """The same without a bound, for a reader that ends with its input."""
+    """A memo without a bound, for a reader that ends with its input."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ AnyMemo: TypeAlias = Memo[K, V] | Whole[K, V]
 
 
 def memo(most: int | None) -> AnyMemo[K, V]:
-    """Return what remembers so many values at least; None is all."""
+    """Return a memo that keeps at least this many values; all of them for None."""
     return Whole() if most is None else Memo(most)
 
 

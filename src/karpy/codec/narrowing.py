@@ -1,8 +1,8 @@
 """
-Requirements that narrow nothing, since nothing in catalog or input has the label they are about.
+Findings on requirements without effect: nothing in the catalog or the input has their label.
 
-Karpenter lets them pass without a word, and so does the decision: a NodePool that asks for GPUs by
-a label of EC2 gets any machine from a catalog that has no such label.
+Karpenter accepts them silently, and so does the decision: a NodePool that requires GPUs by a label
+of EC2 gets any machine from a catalog that has no such label.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.codec.findings import Finding, note, said
+from karpy.codec.findings import Finding, finding_of, note
 from karpy.codec.providers import (
     PROVIDER_LABELS,
     Provider,
@@ -27,11 +27,11 @@ from karpy.model.requirements import Requirement
 from karpy.model.snapshot import Snapshot
 
 Origins = Mapping[tuple[str, str, str], str]
-"""Where an object is written, by kind, namespace and name."""
+"""File and document of each object, by kind, namespace and name."""
 
 _POOL_SPEC: Final = "spec.template.spec.requirements"
 _OF_CATALOG: Final = frozenset({INSTANCE_TYPE, ZONE})
-"""Their values are names that one catalog gives and another does not know."""
+"""Labels whose values differ from catalog to catalog."""
 _OTHER_NAMES: Final = {
     "aarch64": "arm64",
     "ondemand": "on-demand",
@@ -42,21 +42,21 @@ _VALUES_SHOWN: Final = 3
 
 
 class Supply(Struct, frozen=True):
-    """A catalog by the name it was asked for, and whether it was asked for."""
+    """A catalog, with its name on the command line, and whether the user has chosen it."""
 
     name: str
     catalog: Catalog
     is_asked_for: bool = True
     is_estimate: bool = False
-    """Whether no cloud was asked for types and prices."""
+    """Whether types and prices do not come from the API of the cloud."""
     node_classes: frozenset[tuple[str, str]] = frozenset()
     """Group and kind of the node classes that the catalog has taken into account."""
     findings: tuple[Finding, ...] = ()
-    """What is to be said of the catalog itself."""
+    """Findings about the catalog itself."""
 
 
-class _Asked(Struct, frozen=True):
-    """One requirement of an object, and where it stands there."""
+class _Located(Struct, frozen=True):
+    """One requirement of an object, with its path."""
 
     requirement: Requirement
     path: str
@@ -64,7 +64,7 @@ class _Asked(Struct, frozen=True):
 
 
 class _Subject(Struct, frozen=True):
-    """An object with requirements, and what becomes of one that nothing has the label of."""
+    """An object with requirements, and the effect of a requirement whose label nothing has."""
 
     where: str
     effect: str
@@ -74,7 +74,7 @@ class _Subject(Struct, frozen=True):
 
 
 def find_narrowing(snapshot: Snapshot, supply: Supply, origins: Origins) -> list[Finding]:
-    """Name each requirement, label and node class that the catalog knows nothing of."""
+    """Return findings on requirements, labels and node classes that the catalog does not cover."""
     check = _Check(snapshot, supply)
     found: list[Finding] = []
     for pool in snapshot.pools:
@@ -94,7 +94,7 @@ def find_narrowing(snapshot: Snapshot, supply: Supply, origins: Origins) -> list
 
 
 class _Check:
-    """What types, nodes and NodePools have, to hold requirements against."""
+    """Checks requirements against the labels of instance types, nodes and NodePools."""
 
     def __init__(self, snapshot: Snapshot, supply: Supply) -> None:
         self._supply = supply
@@ -109,73 +109,75 @@ class _Check:
         self._near = PROVIDER_LABELS | self._sold.keys()
 
     def pool(self, pool: NodePool, where: str) -> Iterator[Finding]:
-        """Hold a NodePool against the catalog."""
+        """Check a NodePool against the catalog."""
         subject = _Subject(where, "it narrows nothing")
         ref = pool.node_class
         provider = provider_of_class(ref.group, ref.kind)
         if not self._supply.is_asked_for and not self._sells(provider):
             yield self._of_class(pool, provider, where)
         for index, requirement in enumerate(pool.requirements):
-            yield from self._of(subject, _Asked(requirement, f"{_POOL_SPEC}[{index}]"))
+            yield from self._of(subject, _Located(requirement, f"{_POOL_SPEC}[{index}]"))
         for key in sorted(pool.labels):
             if key not in self._sold and self._is_missing(key):
                 path = f"spec.template.metadata.labels[{key}]"
                 yield self._missing(subject, key, path, is_preference=False)
 
     def overlay(self, overlay: NodeOverlay, where: str) -> Iterator[Finding]:
-        """Hold a NodeOverlay against the catalog and the NodePools."""
+        """Check a NodeOverlay against the catalog and the NodePools."""
         subject = _Subject(where, "the overlay changes no type", is_overlay=True)
         for index, requirement in enumerate(overlay.requirements):
-            yield from self._of(subject, _Asked(requirement, f"spec.requirements[{index}]"))
+            yield from self._of(subject, _Located(requirement, f"spec.requirements[{index}]"))
 
     def pod(self, subject: _Subject, rules: PodRules, spec: str) -> Iterator[Finding]:
-        """Hold what a pod asks of its node against catalog, NodePools and nodes."""
-        for asked in _asked(rules, spec):
-            yield from self._of(subject, asked)
+        """Check the node requirements of a pod against the catalog, NodePools and nodes."""
+        for located in _node_requirements(rules, spec):
+            yield from self._of(subject, located)
 
-    def _of(self, subject: _Subject, asked: _Asked) -> Iterator[Finding]:
-        key = asked.requirement.key
+    def _of(self, subject: _Subject, located: _Located) -> Iterator[Finding]:
+        key = located.requirement.key
         if key == NODE_POOL:
-            yield from self._of_pools(subject, asked)
+            yield from self._of_pools(subject, located)
         elif key in self._sold:
-            yield from self._of_values(subject, asked)
+            yield from self._of_values(subject, located)
         elif key == HOSTNAME or (subject.is_pod and key in self._known):
             return
         elif self._is_missing(key):
-            if not self._may_pass(subject, asked.requirement):
-                yield self._missing(subject, key, asked.path, is_preference=asked.is_preference)
+            if not self._may_pass(subject, located.requirement):
+                yield self._missing(subject, key, located.path, is_preference=located.is_preference)
         elif not subject.is_pod and not subject.is_overlay:
-            yield from self._own_label(subject, asked)
+            yield from self._own_label(subject, located)
         elif key not in self._defined:
-            yield from self._undefined(subject, asked)
+            yield from self._undefined(subject, located)
 
     def _may_pass(self, subject: _Subject, requirement: Requirement) -> bool:
-        """Say whether a requirement rightly keeps pods off nodes that no NodePool here makes."""
+        """Say whether a requirement on a missing label may be meant to exclude other nodes."""
         provider = provider_of_key(requirement.key)
         is_type_label = provider is not None and requirement.key in provider.labels
         if is_type_label:
             return False
         return subject.is_daemon or (subject.is_pod and requirement.is_negative)
 
-    def _of_pools(self, subject: _Subject, asked: _Asked) -> Iterator[Finding]:
-        wanted = asked.requirement
+    def _of_pools(self, subject: _Subject, located: _Located) -> Iterator[Finding]:
+        wanted = located.requirement
         unknown = sorted(wanted.values - self._pools)
         if not unknown or wanted.complement or not self._pools:
             return
         near = nearest(unknown[0], self._pools)
         hint = f"write `{near}`" if near else "add the NodePool to the input"
         problem = f"is about the NodePool `{unknown[0]}`, which the input does not hold"
-        yield self._unknown(subject, asked.path, problem, hint)
+        yield self._unknown(subject, located.path, problem, hint)
 
-    def _of_values(self, subject: _Subject, asked: _Asked) -> Iterator[Finding]:
-        wanted = asked.requirement
+    def _of_values(self, subject: _Subject, located: _Located) -> Iterator[Finding]:
+        wanted = located.requirement
         key = wanted.key
         known = self._known[key] if subject.is_pod else self._sold[key]
         if not known and not wanted.is_negative:
             error = CatalogMissing(
                 catalog=self._supply.name, problem=f"asks for nodes with `{key}`"
             )
-            yield said(error, where=subject.where, path=asked.path, is_warning=asked.is_preference)
+            yield finding_of(
+                error, where=subject.where, path=located.path, is_warning=located.is_preference
+            )
             return
         unknown = sorted(wanted.values - known)
         if not unknown:
@@ -186,42 +188,42 @@ class _Check:
         if key in _OF_CATALOG:
             if not is_none or wanted.complement:
                 message = f"{problem}; the catalog `{self._supply.name}` has no such value"
-                yield note("VALUE_UNKNOWN", message, where=subject.where, path=asked.path)
+                yield note("VALUE_UNKNOWN", message, where=subject.where, path=located.path)
             else:
                 error = CatalogMissing(catalog=self._supply.name, problem=problem)
-                yield said(
-                    error, where=subject.where, path=asked.path, is_warning=asked.is_preference
+                yield finding_of(
+                    error, where=subject.where, path=located.path, is_warning=located.is_preference
                 )
         elif is_none and not wanted.complement:
             near = nearest(unknown[0], known) or _like(unknown[0], known)
             hint = f"write `{near}`" if near else f"use one of: {_few(sorted(known))}"
-            yield self._unknown(subject, asked.path, f"{problem}, a value that no type has", hint)
+            yield self._unknown(subject, located.path, f"{problem}, a value that no type has", hint)
 
-    def _own_label(self, subject: _Subject, asked: _Asked) -> Iterator[Finding]:
-        """Tell a label that a NodePool gives its nodes from one that nothing has."""
-        wanted = asked.requirement
+    def _own_label(self, subject: _Subject, located: _Located) -> Iterator[Finding]:
+        """Report a requirement that defines a label of the NodePool, or likely misspells one."""
+        wanted = located.requirement
         key = wanted.key
         near = nearest(key, self._near)
         problem = f"is about `{key}`, a label that no type of the catalog has"
         if near is not None:
             hint = f"write `{near}` if that is meant"
-            yield self._unknown(subject, asked.path, f"{problem}: {subject.effect}", hint)
+            yield self._unknown(subject, located.path, f"{problem}: {subject.effect}", hint)
         elif wanted.complement or not wanted.values:
             hint = "name the values that nodes shall have, or remove it"
-            yield self._unknown(subject, asked.path, f"{problem}: {subject.effect}", hint)
+            yield self._unknown(subject, located.path, f"{problem}: {subject.effect}", hint)
         else:
             message = f"{problem}: {subject.effect}, and nodes get it with one of its values"
-            yield note("OWN_LABEL", message, where=subject.where, path=asked.path)
+            yield note("OWN_LABEL", message, where=subject.where, path=located.path)
 
-    def _undefined(self, subject: _Subject, asked: _Asked) -> Iterator[Finding]:
-        key = asked.requirement.key
+    def _undefined(self, subject: _Subject, located: _Located) -> Iterator[Finding]:
+        key = located.requirement.key
         near = nearest(key, self._near | self._defined)
-        is_usual = asked.requirement.is_negative or subject.is_daemon or not self._pools
+        is_usual = located.requirement.is_negative or subject.is_daemon or not self._pools
         if near is None and is_usual:
             return
         problem = f"is about `{key}`, a label that no type, NodePool or node of the input has"
         hint = f"write `{near}` if that is meant" if near else f"let a NodePool define `{key}`"
-        yield self._unknown(subject, asked.path, problem, hint)
+        yield self._unknown(subject, located.path, problem, hint)
 
     def _missing(self, subject: _Subject, key: str, path: str, *, is_preference: bool) -> Finding:
         provider = provider_of_key(key)
@@ -234,11 +236,11 @@ class _Check:
             error.hint = f"name a catalog that has them: `--catalog {provider.catalog}:REGION`"
         if near is not None:
             error.hint = f"write `{near}` if that is meant, and {error.hint}"
-        return said(error, where=subject.where, path=path, is_warning=is_preference)
+        return finding_of(error, where=subject.where, path=path, is_warning=is_preference)
 
     def _unknown(self, subject: _Subject, path: str, problem: str, hint: str) -> Finding:
         error = LabelUnknown(problem=problem, hint=hint)
-        return said(error, where=subject.where, path=path, is_warning=True)
+        return finding_of(error, where=subject.where, path=path, is_warning=True)
 
     def _of_class(self, pool: NodePool, provider: Provider | None, where: str) -> Finding:
         problem = f"is {pool.node_class.kind}: "
@@ -247,7 +249,7 @@ class _Check:
         else:
             problem += f"its nodes are {provider.title} machines"
         error = CatalogMissing(catalog=self._supply.name, problem=problem)
-        return said(error, where=where, path="spec.template.spec.nodeClassRef")
+        return finding_of(error, where=where, path="spec.template.spec.nodeClassRef")
 
     def _sells(self, provider: Provider | None) -> bool:
         return provider is not None and not self._domains.isdisjoint(provider.domains)
@@ -259,12 +261,12 @@ class _Check:
 
 
 def _of_pods(check: _Check, pods: Iterable[Pod], origins: Origins) -> Iterator[Finding]:
-    """Hold pods against the catalog, those of one workload once."""
+    """Check pods against the catalog, once for each workload."""
     seen: dict[tuple[str, str, str, int], None] = {}
     for pod in pods:
         if pod.is_owned_by(DAEMON_SET):
             continue
-        kind, name = _maker(pod, origins)
+        kind, name = _origin_of(pod, origins)
         key = (kind, pod.namespace, name, id(pod.rules))
         if key in seen:
             continue
@@ -274,8 +276,8 @@ def _of_pods(check: _Check, pods: Iterable[Pod], origins: Origins) -> Iterator[F
         yield from check.pod(_Subject(where, "", is_pod=True), pod.rules, spec)
 
 
-def _maker(pod: Pod, origins: Origins) -> tuple[str, str]:
-    """Return kind and name of the object of the input that a pod is written in."""
+def _origin_of(pod: Pod, origins: Origins) -> tuple[str, str]:
+    """Return kind and name of the input object that a pod comes from: its workload, or itself."""
     for owner in pod.owners:
         if (owner.kind, pod.namespace, owner.name) in origins:
             return owner.kind, owner.name
@@ -285,23 +287,23 @@ def _maker(pod: Pod, origins: Origins) -> tuple[str, str]:
     return "Pod", pod.name
 
 
-def _asked(rules: PodRules, spec: str) -> Iterator[_Asked]:
+def _node_requirements(rules: PodRules, spec: str) -> Iterator[_Located]:
     for each in rules.node_selector:
-        yield _Asked(each, f"{spec}.nodeSelector[{each.key}]")
+        yield _Located(each, f"{spec}.nodeSelector[{each.key}]")
     node = f"{spec}.affinity.nodeAffinity"
     hard = f"{node}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
     for number, term in enumerate(rules.required_node_terms):
         for place, each in enumerate(term.expressions):
-            yield _Asked(each, f"{hard}[{number}].matchExpressions[{place}]")
+            yield _Located(each, f"{hard}[{number}].matchExpressions[{place}]")
     soft = f"{node}.preferredDuringSchedulingIgnoredDuringExecution"
     for number, preferred in enumerate(rules.preferred_node_terms):
         for place, each in enumerate(preferred.term.expressions):
             path = f"{soft}[{number}].preference.matchExpressions[{place}]"
-            yield _Asked(each, path, is_preference=True)
+            yield _Located(each, path, is_preference=True)
 
 
 def _sold(catalog: Catalog) -> dict[str, set[str]]:
-    """Return the labels of all types and offerings, with their values: none if no type has it."""
+    """Return the labels of all types and offerings, with their values."""
     sold: dict[str, set[str]] = {}
     seen: set[int] = set()
     types = (*catalog.types, *(each for some in catalog.by_pool.values() for each in some))

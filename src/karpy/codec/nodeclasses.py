@@ -13,7 +13,7 @@ _decoder: Final = Decoder()
 
 
 def read_class_state(fields: Fields) -> ClassState:
-    """Read what a node class says of itself."""
+    """Read the condition Ready, generation and version of a node class."""
     meta = fields.child("metadata")
     conditions = read_conditions(fields.child("status"))
     return ClassState(
@@ -25,7 +25,7 @@ def read_class_state(fields: Fields) -> ClassState:
 
 
 class ClassReader:
-    """Reads node classes for those that follow them."""
+    """Reads node classes for a mirror."""
 
     def from_object(self, obj: JsonObject) -> ClassState:
         return read_class_state(Fields(obj))

@@ -1,4 +1,4 @@
-"""What every object says of itself: its name, labels and annotations."""
+"""The faults of an object's metadata: its name, labels and annotations."""
 
 import re
 from collections.abc import Iterator
@@ -72,12 +72,12 @@ def unknown_metadata(path: str, meta: JsonObject) -> Iterator[FieldInvalid]:
 
 
 def label_hint(key: str) -> str:
-    """Say what to do about a field that may be meant as a label."""
+    """Return the hint for a field that may be meant as a label."""
     return f"indent it below `labels`, if `{key}` is to be a label; otherwise remove it"
 
 
 def _is_plain(meta: JsonObject, name: object) -> bool:
-    """Say at once that nothing is wrong, as it is nearly always."""
+    """Say quickly whether metadata is valid, as nearly all is."""
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
     return (
         METADATA.issuperset(meta)

@@ -25,7 +25,7 @@ def read_service(fields: Fields) -> Service:
 
 
 def read_controller(fields: Fields, kind: str) -> PodController:
-    """Read a ReplicaSet, StatefulSet or ReplicationController as what selects pods."""
+    """Read the identity and selector of a ReplicaSet, StatefulSet or ReplicationController."""
     meta, spec = fields.child("metadata"), fields.child("spec")
     name, namespace = meta.needed("name"), meta.text("namespace") or "default"
     is_core = kind == "ReplicationController"

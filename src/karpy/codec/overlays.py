@@ -30,7 +30,7 @@ def read_overlay_record(fields: Fields) -> OverlayRecord:
 
 
 def overlay_writes(before: OverlayRecord, after: OverlayRecord) -> Writes:
-    """Return what turns one record of a NodeOverlay into another; only its status is ours."""
+    """Return the patch that turns one record of a NodeOverlay into another: of its status only."""
     status: JsonObject = {}
     if before.conditions.items != after.conditions.items:
         status["conditions"] = write_conditions(after.conditions.items)

@@ -1,4 +1,4 @@
-"""What a template leaves in a manifest when it is not filled in."""
+"""Placeholders of templates that are not filled in."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from karpy.codec.fields import FieldInvalid
 
 
 class PlaceholderLeft(FieldInvalid):
-    """A text is not filled in; all else about it cannot be known yet."""
+    """A text has a placeholder, so that its other faults cannot be known yet."""
 
 
 _PLACEHOLDER: Final = re.compile(
@@ -38,7 +38,7 @@ _FREE: Final = frozenset(
         "workingDir",
     }
 )
-"""Fields whose text is for others: shells, kubelets and containers have variables of their own."""
+"""Fields whose text may hold variables of shells, kubelets and containers."""
 
 
 _SHOWN_MAX: Final = 5

@@ -1,8 +1,8 @@
 """
-Pods from JSON bytes, as an API server sends them, without reading what they share again.
+Pods from JSON bytes, as an API server sends them; parts that pods share are read once.
 
-The parts of a pod that its workload wrote are left as bytes and looked up; only a pod whose parts
-were never seen before is read in full. What stays of each pod is its names and its state.
+The parts of a pod that come from its template stay bytes and are looked up. Only a pod with
+unknown parts is read in full; of every other pod only the names and the status are read.
 """
 
 from datetime import datetime
@@ -26,7 +26,7 @@ _USUAL_SCHEDULER: Final = "default-scheduler"
 
 
 class _Wire(Struct, frozen=True, gc=False, rename="camel"):
-    """What of a pod's JSON is looked at; the rest is skipped."""
+    """The fields of a pod's JSON that are decoded; all other fields are skipped."""
 
 
 _DO_NOT_DISRUPT, _DISRUPTION_COST, _DELETION_COST = DISRUPTION_ANNOTATIONS
@@ -119,12 +119,12 @@ _decoder: Final = Decoder(_Pod)
 
 
 class PodJsonReader:
-    """Reads pods from objects and from bytes alike; what they share is kept once."""
+    """Reads pods from objects and from bytes; pods share equal parts."""
 
     def __init__(self, most: int = MOST) -> None:
-        """Take how many workloads are remembered at least."""
+        """Start with caches for at least `most` workloads."""
         self._reader = PodReader(most=most)
-        self._molds: Memo[tuple[object, ...], Pod] = Memo(most)
+        self._templates: Memo[tuple[object, ...], Pod] = Memo(most)
         self._moments: Memo[datetime, datetime] = Memo(_MOMENTS_MOST)
         self._names: Memo[str, str] = Memo(_NAMES_MOST)
         self._messages: Memo[str, str] = Memo(_MESSAGES_MOST)
@@ -143,42 +143,42 @@ class PodJsonReader:
         try:
             wire = _decoder.decode(data)
         except ValidationError as error:
-            # Reading it field by field names the culprit better, if it finds it.
+            # Reading the pod field by field may raise a fault that names the wrong field.
             self._reader.read(_plain(data))
             hint = "compare it with a pod that works"
             raise FieldInvalid("", f"cannot be read: {error}", hint) from error
         meta, spec, status = wire.metadata, wire.spec, wire.status
         key = _key(meta, spec, status)
-        mold, created = self._molds.get(key), meta.creation_timestamp
+        template, created = self._templates.get(key), meta.creation_timestamp
         is_bare = status.phase is None and status.conditions is None
-        if mold is None or created is None or is_bare:
-            return self._molds.put(key, self.from_object(_plain(data)))
-        # The names of nodes are the same few over and over.
+        if template is None or created is None or is_bare:
+            return self._templates.put(key, self.from_object(_plain(data)))
+        # Many pods have the name of the same node.
         node_name = self._shared(spec.node_name)
-        said = meta.annotations or _NO_ANNOTATIONS
+        annotations = meta.annotations or _NO_ANNOTATIONS
         deleted = meta.deletion_timestamp
         return Pod(
             meta.name,
-            mold.namespace,
-            meta.uid or f"{mold.namespace}/{meta.name}",
+            template.namespace,
+            meta.uid or f"{template.namespace}/{meta.name}",
             self._moments.share(created, created),
-            mold.labels,
-            mold.requests,
-            mold.rules,
+            template.labels,
+            template.requests,
+            template.rules,
             node_name,
             self._shared(status.nominated_node_name),
             self._shared(status.phase),
             not node_name and _was_given_up(status),
             deleted is not None,
-            mold.owners,
-            limits=mold.limits,
+            template.owners,
+            limits=template.limits,
             bound=_since("PodScheduled", status) if node_name else None,
             ready=_since("Ready", status) if node_name else None,
             is_untried=not node_name and _is_untried(spec.scheduler_name, _types(status)),
             disruption=self._reader.share_disruption(
-                said.do_not_disrupt,
-                said.disruption_cost,
-                said.deletion_cost,
+                annotations.do_not_disrupt,
+                annotations.disruption_cost,
+                annotations.deletion_cost,
                 spec.priority,
                 spec.priority_class_name,
                 spec.termination_grace_period_seconds,
@@ -190,7 +190,7 @@ class PodJsonReader:
         )
 
     def _scheduler_message(self, status: _Status) -> str:
-        """Return why kube-scheduler has found no node; pods of one workload share the text."""
+        """Return kube-scheduler's message on an unschedulable pod, as a shared string."""
         for condition in status.conditions or ():
             if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
                 raw = bytes(condition.message)
@@ -204,7 +204,7 @@ class PodJsonReader:
 
 
 def _key(meta: _Meta, spec: _Spec, status: _Status) -> tuple[object, ...]:
-    """Return what tells pods apart whose labels, requests, rules and owners may differ."""
+    """Return a key that is equal only for pods with equal labels, requests, rules and owners."""
     statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     resized = any(bytes(each.resources) for each in statuses)
     return (
@@ -236,7 +236,7 @@ def _containers_key(containers: tuple[_Container, ...] | None) -> tuple[object, 
 
 
 def _volumes_key(volumes: tuple[_Volume, ...]) -> tuple[object, ...]:
-    """Tell volumes apart by what counts; most pods have one with a random name that does not."""
+    """Return a key of the volumes with claims; most pods also have one with a random name."""
     return tuple(
         [
             (each.name, bytes(each.persistent_volume_claim), bytes(each.ephemeral))
@@ -261,8 +261,8 @@ def _was_given_up(status: _Status) -> bool:
 
 
 def _is_untried(scheduler: str | None, conditions: list[str | None]) -> bool:
-    """Say whether kube-scheduler will look at a pod, and has not done so yet."""
-    # A pod that is held back by a gate has the condition from the start.
+    """Say whether a pod is for kube-scheduler, which has not tried to schedule it yet."""
+    # A pod with a scheduling gate has the condition PodScheduled from the start.
     return scheduler in {None, "", _USUAL_SCHEDULER} and "PodScheduled" not in conditions
 
 

@@ -1,4 +1,4 @@
-"""What a pod asks of nodes and of other pods, from plain objects."""
+"""The scheduling rules of pods, from plain objects: selectors, affinity, spread, ports, volumes."""
 
 from ipaddress import ip_address
 from typing import Final
@@ -24,7 +24,7 @@ _PORT_MAX: Final = 65535
 
 
 def read_rules(spec: Fields, ports: tuple[HostPort, ...] = ()) -> PodRules:
-    """Read all that scheduling asks of a pod's specification but its requests."""
+    """Read all fields of a pod's spec that scheduling depends on, except its requests."""
     rules = PodRules(
         node_selector=_read_node_selector(spec) if "nodeSelector" in spec else (),
         tolerations=read_tolerations(spec),
@@ -58,7 +58,7 @@ def _read_node_selector(spec: Fields) -> tuple[Requirement, ...]:
 
 
 def read_volumes(spec: Fields) -> tuple[PodVolume, ...]:
-    """Read the volumes of a pod that are claims."""
+    """Read the volumes of a pod that have a PersistentVolumeClaim, given or ephemeral."""
     volumes = []
     for each in spec.children("volumes"):
         if "persistentVolumeClaim" in each:
@@ -70,7 +70,7 @@ def read_volumes(spec: Fields) -> tuple[PodVolume, ...]:
 
 
 def read_ports(spec: Fields) -> tuple[HostPort, ...]:
-    """Read the ports of the node that containers take for themselves."""
+    """Read the host ports of containers; with `hostNetwork`, every container port is one."""
     is_host = spec.flag("hostNetwork")
     ports = []
     for container in spec.children("containers"):

@@ -1,9 +1,9 @@
 """
-Pods from plain objects, fast: what pods of one workload have in common is read once.
+Pods from plain objects, fast: the common parts of a workload's pods are read once.
 
-A pod is mostly its workload's template written out again. The raw parts of a template are told
-apart by their bytes, so that a pod whose parts were seen before costs a few look-ups, and shares
-its rules, labels and requests with the others.
+A pod is mostly a copy of its workload's template. The bytes of each part of the template are the
+key of its value, so that a pod with known parts costs a few look-ups, and shares its rules, labels
+and requests with other pods.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork
 SPECIAL: Final = _RULES | RARE
 DISRUPTION_ANNOTATIONS: Final = (DO_NOT_DISRUPT, DISRUPTION_COST, POD_DELETION_COST)
 MESSAGE_MAX: Final = 500
-"""So much of what kube-scheduler says is kept; all of it would be a line for each of its rules."""
+"""Longest part of kube-scheduler's message that is kept, in characters."""
 UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 _Ports: TypeAlias = tuple[HostPort, ...]
@@ -59,19 +59,19 @@ _Moments: TypeAlias = tuple[datetime | None, datetime | None]
 NEVER: Final[_Moments] = (None, None)
 _NO_LIMITS: Final[Resources] = {}
 _Picker: TypeAlias = tuple[Callable[[Resources], object], tuple[str, ...]]
-"""How to find amounts, and their names in that order."""
+"""A function that returns amounts in the order of the names, and the names."""
 MOST: Final = 2048
-"""So many workloads a reader remembers whose work never ends; a pod of another is read in full."""
+"""Number of workloads that a long-lived reader caches at least; other pods are read in full."""
 _MOMENTS_MOST: Final = 16384
 _USUAL_BYTES: Final = 4096
-"""Larger rules are known by the bytes they were read from alone."""
+"""Larger rules are shared only if they were read from equal bytes."""
 
 
 class PodReader:
     """
-    Reads pods and keeps what they share.
+    Reads pods, and caches the parts that they share.
 
-    Objects are taken over, not copied: do not change them afterwards.
+    Pods keep parts of the given objects without a copy: do not change these afterwards.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class PodReader:
         most: int | None = MOST,
     ) -> None:
         """
-        Take the creation time of pods without one, and whether to trust a pod's conditions.
+        Take the creation time of pods without one, and whether every pending pod is unschedulable.
 
-        What pods have in common is shared among so many workloads at least, or among all.
+        The caches hold the parts of at least `most` workloads, or of all if it is None.
         """
         self._default_created = created
         self._is_pending_unschedulable = is_pending_unschedulable
@@ -95,9 +95,9 @@ class PodReader:
         self._needs: AnyMemo[bytes, _Needs] = memo(most)
         self._rules: AnyMemo[bytes | tuple[bytes, _Ports], PodRules] = memo(most)
         self._equal_amounts: AnyMemo[tuple[tuple[str, ...], object], Resources] = memo(most)
-        """By names and amounts, in the order of the names."""
+        """Equal amounts as one object, by sorted names and the amounts in that order."""
         self._pickers: AnyMemo[tuple[str, ...], _Picker] = memo(most)
-        """How to find amounts there, by names in the order they are written."""
+        """The key functions for `_equal_amounts`, by names in the order they are written."""
         self._equal_rules: AnyMemo[PodRules, PodRules] = memo(most)
         self._disruptions: AnyMemo[PodDisruption, PodDisruption] = memo(most)
 
@@ -123,7 +123,7 @@ class PodReader:
         status: JsonObject | None = obj.get("status")
         node_name = spec.get("nodeName") or ""
         phase = nominated = ""
-        # A pod without a status was written by hand; kube-scheduler will not look at a gated one.
+        # A pod without a status was written by hand: it is pending unless it has a gate.
         is_unschedulable = not node_name and bool(status or not spec.get("schedulingGates"))
         if status:
             phase = status.get("phase") or ""
@@ -195,10 +195,10 @@ class PodReader:
         resized = _resize_status(status) if status and "containerStatuses" in status else None
         is_plain = len(spec) == 1 or RARE.isdisjoint(spec)
         if len(containers) == 1 and resized is None and is_plain:
-            only = containers[0]
-            resources = only.get("resources")
-            key = fingerprint((resources, only.get("ports")))
-            plain = None if "ports" in only else resources
+            container = containers[0]
+            resources = container.get("resources")
+            key = fingerprint((resources, container.get("ports")))
+            plain = None if "ports" in container else resources
         else:
             key = _needs_key(spec, resized)
             plain = None
@@ -213,7 +213,7 @@ class PodReader:
         return self._shared_amounts(requests), ports, self._shared_amounts(limits)
 
     def _shared_amounts(self, amounts: Resources) -> Resources:
-        """Return the one object for equal amounts, however they are written."""
+        """Return one shared object for equal amounts, in whatever order they are written."""
         if not amounts:
             return _NO_LIMITS
         names = tuple(amounts)
@@ -226,8 +226,8 @@ class PodReader:
 
     def _disruption_of(self, meta: JsonObject, spec: JsonObject) -> PodDisruption:
         annotations = meta.get("annotations") or _NOTHING
-        asked = [annotations.get(key) for key in DISRUPTION_ANNOTATIONS]
-        if any(type(each) is not str and each is not None for each in asked):
+        values = [annotations.get(key) for key in DISRUPTION_ANNOTATIONS]
+        if any(type(each) is not str and each is not None for each in values):
             Fields(meta, "metadata").labels("annotations")
         grace, priority = spec.get("terminationGracePeriodSeconds"), spec.get("priority")
         if not (type(grace) is int or grace is None) or not (
@@ -235,7 +235,7 @@ class PodReader:
         ):
             grace, priority = read_grace_and_priority(Fields(spec, "spec"))
         return self.share_disruption(
-            asked[0], asked[1], asked[2], priority, spec.get("priorityClassName"), grace
+            values[0], values[1], values[2], priority, spec.get("priorityClassName"), grace
         )
 
     def share_disruption(
@@ -247,8 +247,8 @@ class PodReader:
         priority_class: str | None,
         grace: int | None,
     ) -> PodDisruption:
-        """Return the one object for pods that say the same about their disruption."""
-        said = PodDisruption(
+        """Return one shared object for equal settings of disruption."""
+        disruption = PodDisruption(
             do_not_disrupt,
             disruption_cost,
             deletion_cost,
@@ -256,7 +256,11 @@ class PodReader:
             priority_class or "",
             DEFAULT_GRACE if grace is None else span(grace),
         )
-        return USUAL_DISRUPTION if said == USUAL_DISRUPTION else self._disruptions.share(said, said)
+        return (
+            USUAL_DISRUPTION
+            if disruption == USUAL_DISRUPTION
+            else self._disruptions.share(disruption, disruption)
+        )
 
     def _rules_of(self, spec: JsonObject, ports: _Ports) -> PodRules:
         if not ports and (len(spec) == 1 or _RULES.isdisjoint(spec)):
@@ -292,7 +296,7 @@ def read_owners(meta: Fields) -> tuple[Owner, ...]:
 
 
 def read_needs(spec: JsonObject, resized: JsonObject | None) -> _Needs:
-    """Read what a pod asks for, at length."""
+    """Read the requests, ports and limits of a pod from its whole spec."""
     fields = Fields(spec, "spec")
     if not fields.items("containers"):
         fields.fail("containers", "is empty", "add a container")
@@ -302,7 +306,7 @@ def read_needs(spec: JsonObject, resized: JsonObject | None) -> _Needs:
 
 @lru_cache(maxsize=_MOMENTS_MOST)
 def shared_moment(text: str) -> datetime | None:
-    """Read a moment that many pods have in common; None if it is none."""
+    """Read a moment that many pods share; None if the text is no moment."""
     return parse_moment(text)
 
 
@@ -329,18 +333,18 @@ def moments_of(status: JsonObject) -> _Moments:
 
 
 def read_grace_and_priority(spec: Fields) -> tuple[int | None, int | None]:
-    """Read how long a pod may take to stop, and its priority."""
+    """Read `terminationGracePeriodSeconds` and `priority`."""
     return spec.number("terminationGracePeriodSeconds"), spec.number("priority")
 
 
 def started_at(status: JsonObject) -> datetime | None:
-    """Return when a kubelet began with a pod."""
+    """Return when a kubelet started a pod: `startTime`."""
     written = status.get("startTime")
     return shared_moment(written) if type(written) is str else None
 
 
 def is_unready(status: JsonObject) -> bool:
-    """Say whether a pod says of itself that it is not ready."""
+    """Say whether the condition Ready of a pod is False."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "Ready":
             return bool(condition.get("status") == "False")
@@ -348,7 +352,7 @@ def is_unready(status: JsonObject) -> bool:
 
 
 def was_given_up(status: JsonObject) -> bool:
-    """Say whether kube-scheduler has found no place for a pod."""
+    """Say whether kube-scheduler has marked a pod as unschedulable."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled":
             return bool(condition.get("reason") == "Unschedulable")
@@ -365,7 +369,7 @@ def _scheduler_message(status: JsonObject) -> str:
 
 
 def _resize_status(status: JsonObject) -> JsonObject | None:
-    """Keep of a status what requests depend on; None if nothing there differs from the template."""
+    """Return the part of a status that requests depend on; None if it has no such part."""
     kept: JsonObject = {}
     for kind in ("initContainerStatuses", "containerStatuses"):
         entries = [
@@ -400,7 +404,7 @@ def _needs_key(spec: JsonObject, resized: JsonObject | None) -> bytes:
 
 
 def rule_parts(spec: JsonObject) -> tuple[object, ...]:
-    """Return what tells the rules of pods apart."""
+    """Return the parts of a spec that the rules of a pod depend on."""
     volumes = spec.get("volumes")
     return (
         spec.get("nodeSelector"),
@@ -413,7 +417,7 @@ def rule_parts(spec: JsonObject) -> tuple[object, ...]:
 
 
 def _claim_volumes(volumes: list[JsonObject]) -> list[tuple[object, object]] | None:
-    """Tell volumes apart by what counts; most pods have one with a random name that does not."""
+    """Return the volumes with claims; most pods also have one with a random name."""
     kept = [
         (each.get("name"), each.get("persistentVolumeClaim"))
         for each in volumes
@@ -423,7 +427,7 @@ def _claim_volumes(volumes: list[JsonObject]) -> list[tuple[object, object]] | N
 
 
 def _find_fault(obj: JsonObject) -> None:
-    """Read a pod carefully, to learn which field is not what it should be."""
+    """Read a pod with all checks, to raise FieldInvalid for the wrong field."""
     root = Fields(obj)
     meta, spec, status = root.child("metadata"), root.child("spec"), root.child("status")
     meta.needed("name")

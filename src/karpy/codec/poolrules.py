@@ -1,8 +1,8 @@
 """
-What a NodePool or NodeOverlay must obey beyond its CustomResourceDefinition.
+Rules for NodePools and NodeOverlays beyond their CustomResourceDefinitions.
 
-Karpenter finds this out when the object is there already: it is then not ready, and `find_faults`
-says why.
+The API server accepts an object that breaks them; Karpenter then makes it not ready, and
+`find_faults` says why.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,18 +35,18 @@ _RESERVED_HINT: Final = "remove it, or use a label of your own domain"
 
 
 def find_overlay_faults(fields: Fields, well_known: frozenset[str]) -> Iterator[FieldInvalid]:
-    """List all that keeps a NodeOverlay from being applied."""
+    """List all faults that keep a NodeOverlay from being applied."""
     for each in fields.child("spec").children("requirements"):
         if each.text("operator") == "NotIn" and not each.items("values"):
             hint = "add at least one value"
             yield FieldInvalid(f"{each.path}.values", "is empty", hint)
-        # An overlay may well be about the nodes of some NodePools.
+        # An overlay may select NodePools.
         if normalise(each.text("key")) != NODE_POOL:
             yield from _requirement_faults(each, well_known)
 
 
 def find_faults(fields: Fields, well_known: frozenset[str]) -> tuple[FieldInvalid, ...]:
-    """List all that keeps Karpenter from calling a NodePool ready."""
+    """List all faults that make a NodePool not ready."""
     # Parity: what makes a NodePool not ready: the same rules as in Karpenter's pkg/apis/v1
     # RuntimeValidate.
     template = fields.child("spec").child("template")
@@ -65,7 +65,7 @@ def find_faults(fields: Fields, well_known: frozenset[str]) -> tuple[FieldInvali
 
 
 def why_not_ready(fields: Fields, well_known: frozenset[str]) -> FieldInvalid | None:
-    """Say what keeps Karpenter from calling a NodePool ready before all else, or None."""
+    """Return the first fault that makes a NodePool not ready, or None."""
     return next(iter(find_faults(fields, well_known)), None)
 
 

@@ -1,4 +1,4 @@
-"""The clouds whose manifests people bring along: their node classes, labels and what matters."""
+"""The cloud providers that manifests name, with their node classes, labels and catalogs."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -13,7 +13,7 @@ class Provider(Struct, frozen=True):
     """A cloud, as manifests name it."""
 
     title: str
-    """What its instance types are called in a sentence."""
+    """The name of the cloud in messages about its instance types."""
     domains: tuple[str, ...]
     """Label domains that are about its instance types."""
     classes: tuple[tuple[str, str], ...]
@@ -123,7 +123,7 @@ _OF_NODE_GROUPS: Final = frozenset(
         "sourceLaunchTemplateVersion",
     )
 )
-"""Labels of nodes that managed node groups make, and no autoscaler."""
+"""Labels that only nodes of managed node groups have, and no node of an autoscaler."""
 
 
 def provider_of_key(key: str) -> Provider | None:
@@ -141,15 +141,15 @@ def provider_of_class(group: str, kind: str) -> Provider | None:
 
 
 def group_of_class(kind: str) -> str:
-    """Return the group that alone has node classes of a kind, or nothing."""
+    """Return the only group with node classes of a kind; empty if there are none or several."""
     groups = {group for each in PROVIDERS for group, name in each.classes if name == kind}
-    # A cloud provider that is not known here may call its node class so.
+    # Cloud providers that are not known here may use this kind, too.
     is_common = kind == "NodeClass"
     return groups.pop() if len(groups) == 1 and not is_common else ""
 
 
 def namesake(key: str) -> str:
-    """Return the label of another domain that a key has the name of, or nothing."""
+    """Return a label with the same name in another domain; empty if there is none."""
     domain, _, name = key.rpartition("/")
     same = (each for each in sorted(PROVIDER_LABELS) if each.rpartition("/")[2] == name)
     ranked = sorted((_place(each), each) for each in same if each != key)
@@ -158,7 +158,7 @@ def namesake(key: str) -> str:
 
 def nearest(key: str, known: Iterable[str]) -> str | None:
     """
-    Return the label that a key is most likely a slip of, or None.
+    Return the label that a key most likely misspells, or None.
 
     Keys without a domain are compared with the last part of the labels alone.
     """
@@ -167,7 +167,7 @@ def nearest(key: str, known: Iterable[str]) -> str | None:
     for label in sorted(known):
         other = label.rpartition("/")[2] if bare else label
         shortest = min(len(key), len(other))
-        most = _SLIPS_MAX if shortest >= _LONG else 0
+        most = _EDITS_MAX if shortest >= _LONG else 0
         distance = edits(key.lower(), other.lower(), most)
         if distance is not None:
             ranked.append((distance, _place(label), label))
@@ -186,22 +186,22 @@ def edits(one: str, other: str, most: int) -> int | None:
     row = list(range(len(other) + 1))
     for at, letter in enumerate(one, start=1):
         before, last, row = row, before, [at]
-        for place, its in enumerate(other, start=1):
-            cost = min(before[place] + 1, row[-1] + 1, before[place - 1] + (letter != its))
-            is_swap = at > 1 and place > 1 and (letter, its) == (other[place - 2], one[at - 2])
+        for place, opposite in enumerate(other, start=1):
+            cost = min(before[place] + 1, row[-1] + 1, before[place - 1] + (letter != opposite))
+            is_swap = at > 1 and place > 1 and (letter, opposite) == (other[place - 2], one[at - 2])
             row.append(min(cost, last[place - 2] + 1) if is_swap else cost)
         if min(row) > most:
             return None
     return row[-1] if row[-1] <= most else None
 
 
-_SLIPS_MAX: Final = 2
+_EDITS_MAX: Final = 2
 _LONG: Final = 6
-"""Shorter labels must be the same but for their domain."""
+"""A label that is shorter than this must match without an edit."""
 
 
 def _place(label: str) -> int:
-    """Rank labels of every cloud before those of one, and the most common one first."""
+    """Rank labels of no cloud before those of a cloud, and clouds in the order of PROVIDERS."""
     provider = provider_of_key(label)
     return -1 if provider is None else PROVIDERS.index(provider)
 

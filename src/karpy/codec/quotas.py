@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.codec.fields import Fields
-from karpy.codec.findings import Finding, said
+from karpy.codec.findings import Finding, finding_of
 from karpy.errors import NotRead, QuotaExceeded
 from karpy.model.pods import Pod
 from karpy.model.resources import CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, PODS
@@ -17,7 +17,7 @@ _COUNTS: Final = frozenset({"pods", "count/pods"})
 _NEEDED: Final = frozenset(
     {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
 )
-"""What a pod must name once a quota bounds it."""
+"""Requests and limits that a pod must set if a quota bounds them."""
 _BASIC: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _KNOWN_SCOPES: Final = frozenset({"BestEffort", "NotBestEffort", "PriorityClass"})
 _NAMES_SHOWN: Final = 20
@@ -55,7 +55,7 @@ class ResourceQuota(Struct, frozen=True):
     namespace: str
     hard: Mapping[str, int]
     used: Mapping[str, int] = {}
-    """What the cluster says is used."""
+    """The usage in its status."""
     scopes: tuple[Scope, ...] = ()
 
     @property
@@ -88,9 +88,9 @@ def created_pods(
     origins: Mapping[tuple[str, str, str], str],
 ) -> tuple[tuple[Pod, ...], list[Finding]]:
     """
-    Return the pods that the quotas let be created, in this order, and name the others.
+    Return the pods that the quotas admit, in this order, and findings on the refused pods.
 
-    A pod that the cluster has already uses its share.
+    Pods that exist in the cluster already are counted first.
     """
     pods = tuple(pods)
     ledgers: dict[str, list[_Ledger]] = {}
@@ -101,8 +101,8 @@ def created_pods(
             f"ResourceQuota {quota.namespace}/{quota.name}",
         )
         if quota.is_readable:
-            there = (each for each in pods if _is_there(each))
-            ledgers.setdefault(quota.namespace, []).append(_Ledger(quota, there, where))
+            existing = (each for each in pods if _exists(each))
+            ledgers.setdefault(quota.namespace, []).append(_Ledger(quota, existing, where))
         else:
             findings.append(_unread(where))
     kept = tuple(each for each in pods if _admit(each, ledgers.get(each.namespace, [])))
@@ -112,21 +112,21 @@ def created_pods(
 
 
 class _Ledger:
-    """One quota, what is used of it, and what was refused."""
+    """One quota, its usage, and the pods that it refuses."""
 
-    def __init__(self, quota: ResourceQuota, there: Iterable[Pod], where: str) -> None:
+    def __init__(self, quota: ResourceQuota, existing: Iterable[Pod], where: str) -> None:
         self._quota = quota
         self._where = where
         self._refused: dict[str, list[str]] = {}
         counted = dict.fromkeys(quota.hard, 0)
-        for pod in there:
+        for pod in existing:
             if pod.namespace == quota.namespace and not pod.is_terminal:
                 for name, amount in self._share(pod).items():
                     counted[name] += amount
         self._used = {name: max(each, quota.used.get(name, 0)) for name, each in counted.items()}
 
     def why_not(self, pod: Pod) -> str:
-        """Say what a pod lacks, or nothing."""
+        """Say why the quota refuses a pod; empty if it does not."""
         if not all(each.matches(pod) for each in self._quota.scopes):
             return ""
         share, hard = self._share(pod), self._quota.hard
@@ -149,11 +149,11 @@ class _Ledger:
             self._used[name] += amount
 
     def refuse(self, pod: Pod, why: str) -> None:
-        """Remember a pod that is not."""
+        """Remember a refused pod with the reason."""
         self._refused.setdefault(why, []).append(pod.key)
 
     def findings(self) -> Iterator[Finding]:
-        """Name the pods that are not created, by what they lack."""
+        """Return a finding for each reason, with the refused pods."""
         for why, names in self._refused.items():
             hidden = len(names) - _NAMES_SHOWN
             more = f" and {hidden} more" if hidden > 0 else ""
@@ -162,10 +162,10 @@ class _Ledger:
                 f"keeps {what} from being created ({', '.join(names[:_NAMES_SHOWN])}{more}): {why}"
             )
             error = QuotaExceeded(problem=problem, hint="raise the quota, or ask for less")
-            yield said(error, where=self._where, path="spec.hard", is_warning=True)
+            yield finding_of(error, where=self._where, path="spec.hard", is_warning=True)
 
     def _share(self, pod: Pod) -> dict[str, int]:
-        """Return how much of what the quota bounds a pod uses."""
+        """Return the amounts of a pod that the quota counts."""
         if not all(each.matches(pod) for each in self._quota.scopes):
             return {}
         share = dict.fromkeys(_COUNTS, 1)
@@ -179,8 +179,8 @@ class _Ledger:
 
 
 def _admit(pod: Pod, ledgers: list[_Ledger]) -> bool:
-    """Say whether all quotas of its namespace let a pod be created; it takes its share then."""
-    if not ledgers or _is_there(pod):
+    """Say whether all quotas of its namespace admit a pod, and count it if so."""
+    if not ledgers or _exists(pod):
         return True
     for ledger in ledgers:
         why = ledger.why_not(pod)
@@ -192,7 +192,7 @@ def _admit(pod: Pod, ledgers: list[_Ledger]) -> bool:
     return True
 
 
-def _is_there(pod: Pod) -> bool:
+def _exists(pod: Pod) -> bool:
     return bool(pod.phase or pod.node_name)
 
 
@@ -201,11 +201,11 @@ def _unread(where: str) -> Finding:
         problem="has a scope that is not read; no pod is held to it",
         hint="leave it out of the input if it does not matter",
     )
-    return said(error, where=where, path="spec.scopes", is_warning=True, is_left_out=True)
+    return finding_of(error, where=where, path="spec.scopes", is_warning=True, is_left_out=True)
 
 
 def _amounts(fields: Fields, key: str) -> dict[str, int]:
-    """Read amounts by the names that quotas have for resources."""
+    """Read amounts, whose names may have the prefix `requests.` or `limits.`."""
     child = fields.child(key)
     return {
         name: Fields({_base(name): value}, key, fields).quantity(_base(name))

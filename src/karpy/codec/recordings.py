@@ -1,8 +1,8 @@
 """
-Decisions on disk: JSON lines that can be decided on again, bit for bit.
+Recorded decisions: JSON lines that can be replayed, bit for bit.
 
-A line holds what was seen and the verdict on it. What is on sale is much the same from one decision
-to the next, so it has a line of its own, which others name by its digest:
+A line holds the snapshot and the verdict. The catalog hardly changes from one decision to the
+next, so it has a line of its own, which the other lines name by its digest:
 
     {"karpy": "catalog/v1", "digest": "…", "catalog": {…}}
     {"karpy": "decision/v1", "by": "0.1.0", "catalog": "…", "snapshot": {…}, "verdict": {…}}
@@ -45,11 +45,11 @@ _DIGEST_LENGTH: Final = 16
 
 
 class RecordingInvalid(ValueError):
-    """A line is no recording, or not one of ours."""
+    """A line is no recording that this version can read."""
 
 
 class CatalogLine(Struct, frozen=True, tag_field="karpy", tag=_CATALOG):
-    """What is on sale."""
+    """A catalog."""
 
     digest: str
     catalog: SharedCatalog
@@ -61,7 +61,7 @@ class DecisionLine(Struct, frozen=True, tag_field="karpy", tag=_DECISION):
     by: str
     """The version of Karpy that decided."""
     catalog: str
-    """Digest of what was on sale."""
+    """Digest of the catalog."""
     snapshot: SharedSnapshot
     verdict: Raw
 
@@ -72,9 +72,9 @@ class DisruptionLine(Struct, frozen=True, tag_field="karpy", tag=_DISRUPTION):
     by: str
     """The version of Karpy that decided."""
     catalog: str
-    """Digest of what was on sale."""
+    """Digest of the catalog."""
     question: NodeQuestion
-    """But for the snapshot."""
+    """The question, with an empty snapshot."""
     snapshot: SharedSnapshot
     verdict: Raw
 
@@ -89,7 +89,7 @@ class PoolLine(Struct, frozen=True, tag_field="karpy", tag=_POOL):
 
 
 class Recording(Struct, frozen=True):
-    """One decision and what it was made on."""
+    """One decision, with its snapshot and verdict."""
 
     by: str
     snapshot: Snapshot
@@ -102,7 +102,7 @@ class Recording(Struct, frozen=True):
 
 
 class DisruptionRecording(Struct, frozen=True):
-    """One decision about the disruption of nodes, and what it was made on."""
+    """One decision about the disruption of nodes, with its question and verdict."""
 
     by: str
     question: NodeQuestion
@@ -115,7 +115,7 @@ class DisruptionRecording(Struct, frozen=True):
 
 
 class PoolRecording(Struct, frozen=True):
-    """One decision about the size of a NodePool, and what it was made on."""
+    """One decision about the size of a NodePool, with its question and verdict."""
 
     by: str
     question: PoolQuestion
@@ -128,7 +128,7 @@ class PoolRecording(Struct, frozen=True):
 
 
 AnyRecording = Recording | DisruptionRecording | PoolRecording
-"""Whatever a journal holds."""
+"""Any decision that a journal holds."""
 
 
 class _Head(Struct):
@@ -137,20 +137,20 @@ class _Head(Struct):
 
 _Line = CatalogLine | DecisionLine | DisruptionLine | PoolLine
 _ENCODER: Final = Encoder(order="deterministic")
-"""Sets of names have another order in each process."""
+"""Sorts sets, whose order differs between processes."""
 _HEAD: Final = Decoder(_Head)
 _LINE: Final = Decoder(_Line)
 
 
 def encode_catalog(catalog: Catalog) -> tuple[str, bytes]:
-    """Write what is on sale as a line; return its digest, too."""
+    """Return the digest of a catalog, and the catalog as a line."""
     shared = share_catalog(catalog)
     digest = sha256(_ENCODER.encode(shared)).hexdigest()[:_DIGEST_LENGTH]
     return digest, _ENCODER.encode(CatalogLine(digest, shared)) + b"\n"
 
 
 def encode_decision(snapshot: Snapshot, verdict: Verdict, catalog: str, by: str) -> bytes:
-    """Write a decision as a line; `catalog` is the digest of what was on sale."""
+    """Write a decision as a line; `catalog` is the digest of its catalog."""
     line = DecisionLine(by, catalog, share_snapshot(snapshot), Raw(verdict_to_json(verdict)))
     return _ENCODER.encode(line) + b"\n"
 
@@ -158,7 +158,7 @@ def encode_decision(snapshot: Snapshot, verdict: Verdict, catalog: str, by: str)
 def encode_disruption(
     question: NodeQuestion, verdict: DisruptionVerdict, catalog: str, by: str
 ) -> bytes:
-    """Write a decision about nodes as a line; `catalog` is the digest of what was on sale."""
+    """Write a decision about nodes as a line; `catalog` is the digest of its catalog."""
     bare = replace(question, snapshot=Snapshot(now=question.snapshot.now))
     shared = share_snapshot(question.snapshot)
     line = DisruptionLine(by, catalog, bare, shared, Raw(disruption_to_json(verdict)))
@@ -172,7 +172,7 @@ def encode_pool(question: PoolQuestion, verdict: PoolVerdict, by: str) -> bytes:
 
 
 class RecordingReader:
-    """Reads lines one after the other; catalogs are remembered for the decisions that name them."""
+    """Reads lines one after the other, and keeps catalogs for the decisions that name them."""
 
     def __init__(self) -> None:
         self._catalogs: dict[str, Catalog] = {}

@@ -20,7 +20,7 @@ POOL_DEPENDENTS: Final = ("ValidationSucceeded", "NodeClassReady")
 
 
 class Writes(Struct, frozen=True):
-    """What must be written to make an object what it should be; None where nothing is."""
+    """The merge patches that turn an object into its new record; None where nothing changes."""
 
     main: JsonObject | None = None
     """A merge patch of the object itself; guarded by its version if it replaces a list."""
@@ -81,7 +81,7 @@ def read_pool_record(fields: Fields) -> PoolRecord:
 
 
 def read_identity(fields: Fields) -> Identity:
-    """Read what every object has."""
+    """Read the metadata that every object has."""
     meta = fields.child("metadata")
     return Identity(
         name=meta.needed("name"),
@@ -98,7 +98,7 @@ def read_identity(fields: Fields) -> Identity:
 
 
 def claim_writes(before: ClaimRecord, after: ClaimRecord) -> Writes:
-    """Return what turns one record of a NodeClaim into another; its specification never changes."""
+    """Return the patches that turn one record of a NodeClaim into another; its spec is fixed."""
     status: JsonObject = {}
     for key, old, new in (
         ("providerID", before.provider_id, after.provider_id),
@@ -122,9 +122,9 @@ def claim_writes(before: ClaimRecord, after: ClaimRecord) -> Writes:
 
 def node_writes(before: NodeRecord, after: NodeRecord, obj: JsonObject) -> Writes:
     """
-    Return what turns one record of a Node into another; its status is the kubelet's.
+    Return the patch that turns one record of a Node into another; the kubelet writes its status.
 
-    `obj` is the Node that was read: its taints may say more than we know of.
+    `obj` is the Node that was read: its taints may have fields that the record lacks.
     """
     spec: JsonObject = {}
     if before.taints != after.taints:
@@ -140,7 +140,7 @@ def node_writes(before: NodeRecord, after: NodeRecord, obj: JsonObject) -> Write
 
 
 def pool_writes(before: PoolRecord, after: PoolRecord) -> Writes:
-    """Return what turns one record of a NodePool into another."""
+    """Return the patches that turn one record of a NodePool into another."""
     status: JsonObject = {}
     if before.resources != after.resources:
         dropped = dict.fromkeys(before.resources.keys() - after.resources.keys())
@@ -181,7 +181,7 @@ def write_status(meta: Identity, status: JsonObject) -> JsonObject | None:
     """Write a patch of a status, guarded if it replaces a list; None if there is no change."""
     if not status:
         return None
-    # A list is replaced as a whole: what was written meanwhile must not be lost.
+    # A merge patch replaces a list as a whole: entries written meanwhile must not be lost.
     is_guarded = "conditions" in status and bool(meta.version)
     guard = {"metadata": {"resourceVersion": meta.version}} if is_guarded else {}
     return {**guard, "status": status}
@@ -228,7 +228,7 @@ def _write_taint(taint: Taint) -> JsonObject:
 
 
 def read_conditions(status: Fields) -> tuple[Condition, ...]:
-    """Read what a status says of its object."""
+    """Read the conditions of a status."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     return tuple(
         Condition(
@@ -244,7 +244,7 @@ def read_conditions(status: Fields) -> tuple[Condition, ...]:
 
 
 def write_conditions(conditions: tuple[Condition, ...]) -> list[JsonObject]:
-    """Write what is said of an object as its status has it."""
+    """Write conditions as the status of an object holds them."""
     return [
         {
             "type": each.type,

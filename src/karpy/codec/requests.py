@@ -1,4 +1,4 @@
-"""What a pod asks for in total, as the API server and kube-scheduler count it."""
+"""The total requests and limits of a pod, as the API server and kube-scheduler compute them."""
 
 from karpy.codec.fields import AMOUNTS, NO_AMOUNT, Fields, JsonObject
 from karpy.model.resources import CPU, HUGEPAGES_PREFIX, MEMORY, PODS, add, largest
@@ -25,7 +25,7 @@ def plain_requests(resources: JsonObject | None) -> dict[str, int] | None:
 
 def effective_requests(spec: Fields, status: Fields) -> dict[str, int]:
     """
-    Sum up the requests of a pod, the pod itself included; amounts of zero are left out.
+    Sum up the requests of a pod, with `pods: 1`; amounts of zero are left out.
 
     Containers run together and add up. An init container runs alone, next to the sidecars started
     before it. Pod-level requests replace the sum; the overhead comes on top.
@@ -48,9 +48,9 @@ def effective_requests(spec: Fields, status: Fields) -> dict[str, int]:
 
 def effective_limits(spec: Fields) -> dict[str, int]:
     """
-    Sum up what a pod may use at most, by the same rules.
+    Sum up the limits of a pod, by the rules of its requests.
 
-    Where nothing is said there is no limit; the overhead raises those that there are.
+    A resource without a limit stays unlimited; the overhead raises the limits of the others.
     """
     # Parity: what a pod is limited to: the same as PodLimits of Kubernetes' component-helpers.
     total = add(*(_limits(each) for each in spec.children("containers")))
@@ -72,7 +72,7 @@ def effective_limits(spec: Fields) -> dict[str, int]:
 
 
 class _Reported:
-    """What the kubelet says of containers whose size was changed while they run."""
+    """The container statuses with resources, which differ from the spec during a resize."""
 
     def __init__(self, status: Fields) -> None:
         self._containers = {
@@ -87,20 +87,22 @@ class _Reported:
         )
 
     def needs(self, container: Fields) -> dict[str, int]:
-        """Return the most of what is wanted (if it can be had), given and promised."""
-        wanted = _wanted(container)
+        """Return the maximum of requested (unless infeasible), actual and allocated resources."""
+        requested = _requested(container)
         status = self._containers.get(container.text("name"))
         if status is None:
-            return wanted
-        given = status.child("resources").quantities("requests")
-        promised = status.quantities("allocatedResources")
-        return largest((given, promised) if self._is_infeasible else (wanted, given, promised))
+            return requested
+        actual = status.child("resources").quantities("requests")
+        allocated = status.quantities("allocatedResources")
+        return largest(
+            (actual, allocated) if self._is_infeasible else (requested, actual, allocated)
+        )
 
 
-def _wanted(container: Fields) -> dict[str, int]:
+def _requested(container: Fields) -> dict[str, int]:
     resources = container.child("resources")
-    wanted = resources.quantities("requests")
-    return {**resources.quantities("limits"), **wanted} if "limits" in resources else wanted
+    requested = resources.quantities("requests")
+    return {**resources.quantities("limits"), **requested} if "limits" in resources else requested
 
 
 def _limits(container: Fields) -> dict[str, int]:
@@ -119,7 +121,7 @@ def _with_init_containers(
             sidecars = add(sidecars, needs)
             peak = largest((peak, sidecars))
         else:
-            peak = largest((peak, add(_wanted(container), sidecars)))
+            peak = largest((peak, add(_requested(container), sidecars)))
     return largest((total, peak))
 
 

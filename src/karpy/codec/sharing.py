@@ -1,8 +1,8 @@
 """
-Snapshots as rows and tables, so that what was one object before is one object again.
+Snapshots as rows and tables: objects that are shared when written are shared when read.
 
 Pods of one workload share their rules, labels and requests, NodePools share their instance types.
-It is most of what there is to write, and decisions on shared objects are faster.
+These are most of a snapshot; writing each once is small, and decisions on shared objects are fast.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ _PLAIN: Final = Encoder(order="deterministic")
 
 
 class PodRow(Struct, frozen=True, array_like=True):
-    """A pod, column by column as Pod has them; shared parts are places in their tables."""
+    """A pod, with the columns of Pod; shared parts are indexes into their tables."""
 
     name: str
     namespace: str
@@ -62,7 +62,7 @@ class DaemonRow(Struct, frozen=True, array_like=True):
 
 
 class SharedSnapshot(Struct, frozen=True):
-    """A snapshot but for what is on sale."""
+    """A snapshot without its catalog."""
 
     rest: Snapshot
     labels: tuple[Mapping[str, str], ...]
@@ -75,7 +75,7 @@ class SharedSnapshot(Struct, frozen=True):
 
 
 class SoldRow(Struct, frozen=True, array_like=True):
-    """What an instance type requires and where it is sold, by tables, and its prices there."""
+    """Requirements and offerings of an instance type, by index into the tables, and its prices."""
 
     requirements: tuple[int, ...]
     market: int
@@ -84,10 +84,10 @@ class SoldRow(Struct, frozen=True, array_like=True):
 
 class SharedCatalog(Struct, frozen=True):
     """
-    What is on sale: each instance type once, and each list of them.
+    A catalog: each instance type once, and each list of instance types.
 
-    Many types are sold in the same places and have the same labels: these are written once, too.
-    Recordings from before that have them in the types themselves, and none of the last four fields.
+    Many types have the same offerings and the same labels: these are written once, too. Older
+    recordings have them in the types themselves, and none of the last four fields.
     """
 
     rest: Catalog
@@ -104,7 +104,7 @@ class SharedCatalog(Struct, frozen=True):
 
 
 def share_snapshot(snapshot: Snapshot) -> SharedSnapshot:
-    """Take a snapshot apart."""
+    """Split a snapshot into rows and tables."""
     tables = _Tables()
     pods = tuple(tables.row(pod) for pod in snapshot.pods)
     daemons = tuple(
@@ -123,7 +123,7 @@ def share_snapshot(snapshot: Snapshot) -> SharedSnapshot:
 
 
 def join_snapshot(shared: SharedSnapshot, catalog: Catalog) -> Snapshot:
-    """Put a snapshot together again."""
+    """Build a snapshot from its rows and tables."""
     return replace(
         shared.rest,
         pods=tuple(_pod(row, shared) for row in shared.pods),
@@ -135,9 +135,9 @@ def join_snapshot(shared: SharedSnapshot, catalog: Catalog) -> Snapshot:
 
 
 def share_catalog(catalog: Catalog) -> SharedCatalog:
-    """Take apart what is on sale."""
-    offered: _Table[InstanceType] = _Table()
-    lists: _Table[tuple[InstanceType, ...]] = _Table()
+    """Split a catalog into rows and tables."""
+    offered: _ObjectTable[InstanceType] = _ObjectTable()
+    lists: _ObjectTable[tuple[InstanceType, ...]] = _ObjectTable()
     types = lists.place(catalog.types)
     by_pool = {pool: lists.place(each) for pool, each in catalog.by_pool.items()}
     numbers = tuple(tuple(offered.place(each) for each in some) for some in lists.items)
@@ -157,7 +157,7 @@ def share_catalog(catalog: Catalog) -> SharedCatalog:
 
 
 def join_catalog(shared: SharedCatalog) -> Catalog:
-    """Put together again what is on sale."""
+    """Build a catalog from its rows and tables."""
     if shared.sold:
         markets = [tuple(shared.places[each] for each in some) for some in shared.markets]
         offered = [
@@ -180,24 +180,24 @@ def _by_key(requirements: Iterable[Requirement]) -> dict[str, Requirement]:
 
 
 class _CatalogTables:
-    """What instance types have in common, each once."""
+    """Tables of the requirements, places and offering lists that instance types share."""
 
     def __init__(self) -> None:
-        self.requirements: _Texts[Requirement] = _Texts()
-        self.places: _Texts[Offering] = _Texts()
+        self.requirements: _ValueTable[Requirement] = _ValueTable()
+        self.places: _ValueTable[Offering] = _ValueTable()
         self.markets: list[tuple[int, ...]] = []
         self._by_numbers: dict[tuple[int, ...], int] = {}
         self._by_list: dict[int, tuple[Sequence[Offering], tuple[int, ...]]] = {}
 
     def row(self, kind: InstanceType) -> SoldRow:
-        """Return the row of a type; equal types have equal rows, however they are kept."""
+        """Return the row of a type; equal types have equal rows."""
         required = tuple(
             self.requirements.place(each) for _, each in sorted(kind.requirements.items())
         )
         places, prices = columns(kind.offerings)
         known = self._by_list.get(id(places))
         numbers = known[1] if known else tuple(map(self._place, places))
-        # A list that is let go would leave its identity to another.
+        # Keep a reference to the list: another one could get the id of a freed list.
         self._by_list[id(places)] = (places, numbers)
         market = self._by_numbers.setdefault(numbers, len(self.markets))
         if market == len(self.markets):
@@ -208,8 +208,8 @@ class _CatalogTables:
         return self.places.place(replace(offering, price=0))
 
 
-class _Texts(Generic[T]):
-    """Values, each once: equal ones are written alike."""
+class _ValueTable(Generic[T]):
+    """A table of values, each once; values with the same JSON are equal."""
 
     def __init__(self) -> None:
         self.items: list[T] = []
@@ -227,8 +227,8 @@ class _Texts(Generic[T]):
         return place
 
 
-class _Table(Generic[T]):
-    """Objects, each once; equal ones that are not the same stay apart."""
+class _ObjectTable(Generic[T]):
+    """A table of objects, each once, by identity: equal objects have rows of their own."""
 
     def __init__(self) -> None:
         self.items: list[T] = []
@@ -244,11 +244,11 @@ class _Table(Generic[T]):
 
 class _Tables:
     def __init__(self) -> None:
-        self.labels: _Table[Mapping[str, str]] = _Table()
-        self.requests: _Table[Resources] = _Table()
-        self.rules: _Table[PodRules] = _Table()
-        self.owners: _Table[tuple[Owner, ...]] = _Table()
-        self.disruptions: _Table[PodDisruption] = _Table()
+        self.labels: _ObjectTable[Mapping[str, str]] = _ObjectTable()
+        self.requests: _ObjectTable[Resources] = _ObjectTable()
+        self.rules: _ObjectTable[PodRules] = _ObjectTable()
+        self.owners: _ObjectTable[tuple[Owner, ...]] = _ObjectTable()
+        self.disruptions: _ObjectTable[PodDisruption] = _ObjectTable()
 
     def row(self, pod: Pod) -> PodRow:
         return PodRow(

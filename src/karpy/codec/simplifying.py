@@ -1,19 +1,19 @@
-"""JSON that a decoder refuses, in a form that it takes."""
+"""JSON that a decoder refuses, changed so that the decoder accepts it."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
 LEVELS: Final = 64
-"""Nothing that is read of an object lies deeper."""
+"""No field that Karpy reads is nested deeper."""
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["\[\]{}]', re.DOTALL)
-"""A string, a bracket, or the quote of a string without an end; no part is ever read twice."""
+"""A string, a bracket, or the quote of a string without an end; matches without backtracking."""
 _ESCAPE: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
-"""An escaped character; the group is half of one."""
+"""An escaped character; the group is a lone surrogate."""
 _OPENING: Final = frozenset(b"[{")
 _CLOSING: Final = frozenset(b"]}")
 _QUOTE: Final = b'"'
@@ -23,10 +23,10 @@ _UNKNOWN: Final = rb"\ufffd"
 
 def simplify(data: bytes) -> bytes:
     """
-    Return JSON without what decoders stumble over; what is no JSON stays none.
+    Return JSON without constructs that decoders refuse; a text that is no JSON stays invalid.
 
-    Values nested deeper than `LEVELS` become null, halves of characters and bytes that are no UTF-8
-    become U+FFFD. Takes time in proportion to the length, and no stack.
+    Values nested deeper than `LEVELS` become null; lone surrogates and bytes that are no UTF-8
+    become U+FFFD. Takes linear time, and no recursion.
     """
     text = data.decode("utf-8", "replace").encode()
     parts: list[bytes] = []
@@ -38,7 +38,7 @@ def simplify(data: bytes) -> bytes:
 
 
 def _replacements(text: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Find what must be replaced: from where, up to where, and by what."""
+    """Find the parts to replace: start, end and replacement."""
     depth = start = 0
     for token in _TOKEN.finditer(text):
         first = text[token.start()]

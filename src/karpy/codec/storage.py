@@ -23,7 +23,7 @@ from karpy.model.storage import (
 EBS_DRIVER: Final = "ebs.csi.aws.com"
 _IN_TREE: Final = {"kubernetes.io/aws-ebs": EBS_DRIVER}
 _ZONE_KEYS: Final = frozenset({"topology.ebs.csi.aws.com/zone"})
-"""What CSI drivers call the zone; nodes to be made are only known by the usual name."""
+"""Topology keys of CSI drivers for the zone; new nodes only have the well-known zone label."""
 _BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_ANNOTATIONS: Final = (
@@ -38,7 +38,7 @@ def read_claim(fields: Fields) -> PersistentVolumeClaim:
     """Read a PersistentVolumeClaim; its class is None if it names none, which is not `""`."""
     meta, spec = fields.child("metadata"), fields.child("spec")
     phase, volume = fields.child("status").text("phase"), spec.text("volumeName")
-    # A claim of a cluster has a phase; one that was written by hand will be bound.
+    # A claim from a cluster has a phase; a hand-written claim with a volume will be bound.
     will_be_bound = bool(volume) and not phase
     return PersistentVolumeClaim(
         name=meta.needed("name"),
@@ -133,10 +133,10 @@ def with_usual_class(
     claims: Iterable[PersistentVolumeClaim], classes: Iterable[StorageClass]
 ) -> tuple[list[StorageClass], list[str]]:
     """
-    Return the classes of a cluster, and the names of those that are assumed to be there.
+    Return the StorageClasses of a cluster, and the names of assumed ones.
 
-    Where no class is given at all, claims that wait for a volume take one that any cluster may
-    have: its volumes are made in the zone of the pod.
+    If the input has no StorageClass at all, claims without a volume get an assumed class, which
+    creates volumes in the zone of the pod.
     """
     given = list(classes)
     wanted = {each.storage_class for each in claims if not each.volume_name} - {""}

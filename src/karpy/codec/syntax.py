@@ -1,4 +1,4 @@
-"""What Kubernetes takes for a label key, a label value, a taint."""
+"""The syntax of label keys and label values in Kubernetes."""
 
 import re
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""The part of a NodePool that claims drift from, as it was written."""
+"""The template of a NodePool as it is written: NodeClaims drift if it changes."""
 
 from karpy.codec.constraints import read_taints
 from karpy.codec.fields import Fields, read_duration
@@ -8,7 +8,7 @@ from karpy.model.records import NodeClassRef
 
 
 def read_template(fields: Fields) -> PoolTemplate:
-    """Read the template of a NodePool; what is empty and what is absent are told apart."""
+    """Read the template of a NodePool; an absent field is None, unlike an empty one."""
     template = fields.child("spec").child("template")
     meta, spec = template.child("metadata"), template.child("spec")
     return PoolTemplate(

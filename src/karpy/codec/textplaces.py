@@ -1,4 +1,4 @@
-"""Which object and field a line of YAML is about, where the document cannot be parsed."""
+"""The object and field of a line of YAML, for documents that cannot be parsed."""
 
 import re
 from collections.abc import Sequence
@@ -51,7 +51,8 @@ def _path(above: Sequence[str], last: str) -> str:
     parts: list[str] = []
     limit, dash, count = _FAR, -1, 0
     if "\t" in last[: len(last) - len(last.lstrip())]:
-        # A tab has no width: the line belongs to what is open above it, or stands beside it.
+        # A tab has no width: the line is within the field above if that has no value yet, else it
+        # is beside that field.
         key = _LINE.match(last.lstrip())
         parts = [key["key"]] if key and key["key"] else []
         written = [each for each in above if each.strip() and not each.lstrip().startswith("#")]

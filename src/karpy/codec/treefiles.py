@@ -1,4 +1,4 @@
-"""Files that lie beside manifests and hold no object: kustomizations, their patches, charts."""
+"""Files beside manifests that hold no object: kustomizations, their patches, charts."""
 
 from typing import Final
 
@@ -23,8 +23,8 @@ _CHANGING: Final = (
     "transformers",
     "vars",
 )
-"""Fields by which more comes out than the files that are named have in them."""
-_AFAR: Final = ("://", "?ref=", "github.com/", "git@")
+"""Fields of a kustomization that change or add to the objects in its files."""
+_REMOTE: Final = ("://", "?ref=", "github.com/", "git@")
 BUILD_HINT: Final = "give what `kustomize build` prints instead of the files"
 PATCH_HINT: Final = "build the whole object first, as `kustomize build` does"
 _CHART_HINT: Final = "render the chart first, for example with `helm template`"
@@ -32,7 +32,7 @@ _KIND_HINT: Final = "add `apiVersion` and `kind`, as in any Kubernetes manifest"
 
 
 def is_kustomization(file: str, value: JsonObject) -> bool:
-    """Say whether a document names the files of a tree and is no object itself."""
+    """Say whether a document is a kustomization, which names files and is no object itself."""
     kind = value.get("kind")
     if not kind:
         return _name(file) in _FILES
@@ -40,20 +40,20 @@ def is_kustomization(file: str, value: JsonObject) -> bool:
 
 
 def why_unbuilt(value: JsonObject) -> str:
-    """Say what is missing of a kustomization if its files are read one by one, or nothing."""
+    """Say what reading the files of a kustomization one by one would miss; empty if nothing."""
     changing = [f"`{key}`" for key in _CHANGING if value.get(key)]
     named = [value.get(key) for key in ("resources", "bases")]
-    afar = [
+    remote = [
         f"`{each}`"
         for names in named
         for each in (names if isinstance(names, list) else ())
-        if isinstance(each, str) and any(sign in each for sign in _AFAR)
+        if isinstance(each, str) and any(sign in each for sign in _REMOTE)
     ]
     parts = []
     if changing:
         parts.append(f"{', '.join(changing)} would change what its files say")
-    if afar:
-        parts.append(f"{', '.join(afar)} would come from elsewhere")
+    if remote:
+        parts.append(f"{', '.join(remote)} would come from elsewhere")
     return " and ".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""What stands in for objects that cannot be read: they keep what they hold, and hold it up."""
+"""Stand-ins for unreadable objects: they keep their node and its room, and block disruption."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -40,12 +40,12 @@ from karpy.model.times import span
 T = TypeVar("T")
 
 WITHOUT_ROOM: Final[Resources] = {PODS: 10**9}
-"""What a pod asks for whose requests cannot be read: its node has no room for others."""
+"""The requests of a pod whose requests cannot be read: its node has no room for other pods."""
 _YES: Final = "true"
 
 
 def unreadable_pod(obj: JsonObject, problem: str, known: Pod | None = None) -> Pod:
-    """Return what can be read of a pod; `known` is the pod as it was before, if it was there."""
+    """Return a pod with all fields that can be read; `known` is its last readable version."""
     rules = PodRules(unreadable=problem)
     meta, spec, status = (_part(obj, key) for key in ("metadata", "spec", "status"))
     if known is not None and not spec.obj:
@@ -70,7 +70,7 @@ def unreadable_pod(obj: JsonObject, problem: str, known: Pod | None = None) -> P
         bound=bound,
         ready=ready,
         disruption=PodDisruption(
-            # Annotations that cannot be read may forbid what nothing else forbids.
+            # Unreadable annotations may hold do-not-disrupt.
             do_not_disrupt=_or({DO_NOT_DISRUPT: _YES}, lambda: meta.labels("annotations")).get(
                 DO_NOT_DISRUPT
             ),
@@ -82,14 +82,14 @@ def unreadable_pod(obj: JsonObject, problem: str, known: Pod | None = None) -> P
 
 
 def unreadable_budget(obj: JsonObject) -> DisruptionBudget:
-    """Return what stands for a PodDisruptionBudget: it lets no pod of its namespace go."""
+    """Return a stand-in for a PodDisruptionBudget: it allows no eviction in its namespace."""
     meta = _part(obj, "metadata")
     namespace = _text(meta, "namespace") or "default"
     return DisruptionBudget(_text(meta, "name"), namespace, selector=())
 
 
 def bound_pod(obj: JsonObject) -> Pod:
-    """Read a pod of a node, as far as it can be read: what a drain needs above all."""
+    """Read a pod of a node; of an unreadable pod, the fields that can be read, for a drain."""
     try:
         return PodReader().read(obj)
     except Exception as error:
@@ -104,7 +104,7 @@ def bound_pod(obj: JsonObject) -> Pod:
 
 
 def pod_budget(obj: JsonObject) -> DisruptionBudget:
-    """Read a PodDisruptionBudget; one that cannot be read lets no pod of its namespace go."""
+    """Read a PodDisruptionBudget; an unreadable one allows no eviction in its namespace."""
     try:
         return read_budget(Fields(obj))
     except Exception:
@@ -112,7 +112,7 @@ def pod_budget(obj: JsonObject) -> DisruptionBudget:
 
 
 def attachment(obj: JsonObject) -> VolumeAttachment:
-    """Read a VolumeAttachment; the node of one that cannot be read waits for it."""
+    """Read a VolumeAttachment; the termination of a node waits for an unreadable one, too."""
     try:
         return read_attachment(Fields(obj))
     except Exception:
@@ -122,7 +122,7 @@ def attachment(obj: JsonObject) -> VolumeAttachment:
 
 
 def claim_record(obj: JsonObject) -> ClaimRecord:
-    """Read a NodeClaim; of one that cannot be read the name and the machine remain."""
+    """Read a NodeClaim; an unreadable one keeps its name and provider ID only."""
     try:
         return read_claim_record(Fields(obj))
     except Exception:
@@ -132,7 +132,7 @@ def claim_record(obj: JsonObject) -> ClaimRecord:
 
 
 def node_record(obj: JsonObject) -> NodeRecord:
-    """Read a Node; of one that cannot be read the name, the labels and the machine remain."""
+    """Read a Node; an unreadable one keeps its name, labels and provider ID only."""
     try:
         return read_node_record(Fields(obj))
     except Exception:
@@ -167,7 +167,7 @@ def _text(fields: Fields, key: str) -> str:
 
 
 def _or(default: T, read: Callable[[], T]) -> T:
-    """Return what is read, or the default where that cannot be done."""
+    """Return what `read` returns, or the default if it fails."""
     try:
         return read()
     except Exception:

@@ -83,7 +83,7 @@ def requirements_to_list(requirements: Requirements) -> list[dict[str, Any]]:
 
 def requirement_to_entries(requirement: Requirement) -> list[dict[str, Any]]:
     """
-    Write one requirement, as several entries if one cannot say it.
+    Write one requirement, as several entries if one cannot express it.
 
     Reading the entries again and intersecting them gives the requirement back.
     """
@@ -137,7 +137,7 @@ def _launch(launch: Launch) -> dict[str, Any]:
 
 
 def option_to_dict(option: LaunchOption) -> dict[str, Any]:
-    """Write what a launch may become as plain objects."""
+    """Write one option of a launch as plain objects."""
     return {
         "instanceType": option.instance_type,
         "zone": option.zone,
@@ -221,7 +221,7 @@ def _command_node(node: CommandNode) -> dict[str, Any]:
 
 
 def node_refusal_to_dict(refusal: NodeRefusal) -> dict[str, Any]:
-    """Write why a node was left alone as plain objects; numbers that are not known are null."""
+    """Write the refusal of a node as plain objects; unknown numbers are null."""
     return {
         "reason": refusal.why.name,
         "sentence": refusal.why.value,

@@ -1,4 +1,4 @@
-"""Which versions of a kind are read; group and version together decide what a manifest means."""
+"""The versions of each kind that are read."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -34,7 +34,7 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "StorageClass": _STORAGE,
 }
 _EARLIER_GROUP: Final = "extensions"
-"""Where Deployments, DaemonSets and ReplicaSets began."""
+"""The former group of Deployments, DaemonSets and ReplicaSets."""
 _TODAY: Final = {**_BUILT_IN, **{each.kind.name: each.kind.api_version for each in CUSTOM_KINDS}}
 _OLD: Final[Mapping[str, tuple[str, ...]]] = {
     "AWSNodeTemplate": ("karpenter.k8s.aws/v1alpha1",),
@@ -43,10 +43,10 @@ _OLD: Final[Mapping[str, tuple[str, ...]]] = {
     "NodePool": ("karpenter.sh/v1beta1",),
     "Provisioner": ("karpenter.sh/v1alpha5",),
 }
-"""What is converted before it is read."""
-_MADE: Final = frozenset({"Machine"})
-"""Kinds of older versions that controllers alone wrote."""
-_OURS: Final = frozenset(
+"""Old versions, which are converted before they are read."""
+_CONTROLLER_MADE: Final = frozenset({"Machine"})
+"""Kinds of older versions that only controllers create."""
+_KARPENTER_GROUPS: Final = frozenset(
     version.rpartition("/")[0]
     for kind, version in _TODAY.items()
     if kind not in _BUILT_IN and "karpenter" in version
@@ -59,13 +59,13 @@ def is_old(api_version: str, kind: str) -> bool:
 
 
 def check_version(api_version: str, kind: str) -> None:
-    """Refuse a version that is not known of a kind that is, and a kind that Karpenter lacks."""
+    """Refuse an unknown version of a known kind, and an unknown kind in a group of Karpenter."""
     known = (*_OLD.get(kind, ()), *((_TODAY[kind],) if kind in _TODAY else ()))
     if api_version in known:
         return
     group = api_version.rpartition("/")[0]
     if not known:
-        if group in _OURS:
+        if group in _KARPENTER_GROUPS:
             raise _unknown_kind(group, kind)
         return
     if _is_meant(api_version, group, kind, known):
@@ -84,13 +84,13 @@ def _version_hint(api_version: str, kind: str, known: tuple[str, ...]) -> str:
 
 
 def _is_meant(api_version: str, group: str, kind: str, known: tuple[str, ...]) -> bool:
-    """Say whether an object is of the kind that we know by this name, and not of another one."""
+    """Say whether an object is of the known kind, not of a namesake in another group."""
     groups = {each.rpartition("/")[0] for each in known}
     if group in groups or group == _EARLIER_GROUP or "/" not in api_version:
         return True
-    # Others have Services and Nodes of their own; no other provider has these.
-    is_ours = kind in _OLD and kind not in {"NodePool", "NodeClaim", "Provisioner"}
-    return is_ours or bool(get_close_matches(group, groups - {""}, 1, _NEAR))
+    # Other groups have kinds named Service or Node; these names are Karpenter's alone.
+    is_unique = kind in _OLD and kind not in {"NodePool", "NodeClaim", "Provisioner"}
+    return is_unique or bool(get_close_matches(group, groups - {""}, 1, _NEAR))
 
 
 def _unknown_kind(group: str, kind: str) -> FieldInvalid:
@@ -103,6 +103,6 @@ def _unknown_kind(group: str, kind: str) -> FieldInvalid:
     hint = "remove the object: controllers make what they need anew"
     if near:
         hint = f"write `{near[0]}`"
-    elif kind not in _MADE:
+    elif kind not in _CONTROLLER_MADE:
         hint = f"write one of: {', '.join(kinds)}"
     return FieldInvalid("kind", f"is `{kind}`, which is not read from {group}", hint)

@@ -1,4 +1,4 @@
-"""The fields we know the names of, so that a slip of the pen is noticed."""
+"""The names of all fields of a pod's spec, so that misspelt ones are found."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Workloads written out as the pods their controllers would make."""
+"""Workloads, and the pods that their controllers would create."""
 
 import hashlib
 from collections.abc import Iterable
@@ -31,28 +31,28 @@ _NAMING: Final = ("name", "namespace", "uid", "creationTimestamp")
 
 
 class Workload(Struct, frozen=True):
-    """What makes pods: how many, and what they look like."""
+    """A Deployment, ReplicaSet, StatefulSet, Job or ReplicationController, with its template."""
 
     kind: str
     owner: Owner
-    """What the pods belong to: the workload itself, or the ReplicaSet of a Deployment."""
+    """The owner of the pods: the workload itself, or the ReplicaSet of a Deployment."""
     name: str
     namespace: str
     replicas: int
     pod: Pod
-    """The pod that all others are copies of."""
+    """The pod of the template, which all pods are copies of."""
     owners: tuple[Owner, ...] = ()
     selector: LabelSelector | None = None
     ordinal: int = 0
     """Number of the first pod."""
     claims: tuple[tuple[str, str | None], ...] = ()
-    """Volumes of a StatefulSet that each pod gets its own claim for, and their class."""
+    """Names of a StatefulSet's volumeClaimTemplates, and their StorageClass."""
     ephemeral: tuple[tuple[str, str | None], ...] = ()
-    """Volumes made for each pod, and their class."""
+    """Names of ephemeral volumes, which each pod has of its own, and their StorageClass."""
 
 
 class DaemonTemplate(Struct, frozen=True):
-    """What of a DaemonSet its pods are made of, as it is written."""
+    """The fields of a DaemonSet that its pods depend on, as they are written."""
 
     obj: JsonObject
 
@@ -102,7 +102,7 @@ def read_daemon_set(
 
 
 def read_daemon_template(fields: Fields, pods: PodReader) -> DaemonTemplate:
-    """Keep what `read_daemon_set` reads of a DaemonSet; raise FieldInvalid if it cannot."""
+    """Return the fields that `read_daemon_set` reads; raise FieldInvalid if they are invalid."""
     read_daemon_set(fields, pods)
     meta, template = fields.child("metadata"), fields.child("spec").child("template")
     return DaemonTemplate(
@@ -119,7 +119,7 @@ def read_daemon_template(fields: Fields, pods: PodReader) -> DaemonTemplate:
 
 
 def expand(workload: Workload) -> Iterable[Pod]:
-    """Write the pods of a workload out, named and numbered as their controller would."""
+    """Create the pods of a workload, with names and labels as from its controller."""
     pod = workload.pod
     own = {volume for volume, _ in workload.claims}
     kept = tuple(volume for volume in pod.rules.volumes if volume.name not in own)
@@ -136,7 +136,7 @@ def expand(workload: Workload) -> Iterable[Pod]:
 
 
 def claims_for(workload: Workload, pod: Pod) -> list[PersistentVolumeClaim]:
-    """Make the claims that come into being with a pod of this workload."""
+    """Make the PersistentVolumeClaims that are created with a pod of this workload."""
     made = [(f"{volume}-{pod.name}", kind) for volume, kind in workload.claims]
     made += [(f"{pod.name}-{volume}", kind) for volume, kind in workload.ephemeral]
     return [PersistentVolumeClaim(name, pod.namespace, storage_class=kind) for name, kind in made]
@@ -160,7 +160,7 @@ def replica_set(workload: Workload) -> PodController | None:
 
 
 def ephemeral_volumes(spec: Fields) -> tuple[tuple[str, str | None], ...]:
-    """Read which volumes a pod gets for itself, and their class."""
+    """Read the names of ephemeral volumes with a claim template, and their StorageClass."""
     return tuple(
         (
             each.needed("name"),

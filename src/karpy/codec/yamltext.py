@@ -1,4 +1,4 @@
-"""YAML to plain values as kubectl reads it, by the one reader that all of it goes through."""
+"""YAML to plain values, as kubectl reads it, within limits on size; all YAML is read here."""
 
 import re
 from itertools import chain
@@ -48,13 +48,13 @@ def parse_yaml(text: str) -> object:
     if root is None:
         return None
     if not _ANCHOR.search(text):
-        return _Maker().value(root)
+        return _Builder().value(root)
     _Measure(len(text)).size(root)
-    return _SharingMaker().value(root)
+    return _SharingBuilder().value(root)
 
 
 def compose_yaml(text: str) -> Node | None:
-    """Return the nodes of a document that has been read before, with their lines and columns."""
+    """Return the nodes of a document with their lines and columns; `parse_yaml` must accept it."""
     loader = _Loader(text)
     try:
         return loader.get_single_node()
@@ -65,7 +65,7 @@ def compose_yaml(text: str) -> Node | None:
 def _unparsable(error: yaml.YAMLError, text: str) -> Unparsable:
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or str(error).splitlines()[0]
-    # A mark at the very end may stand behind the last line.
+    # A mark at the very end may be after the last line.
     line = min(mark.line, text.rstrip().count("\n")) + 1 if mark else 0
     return Unparsable(what, line=line, hint="check indentation and quotes")
 
@@ -75,18 +75,18 @@ def _line(node: Node | None) -> int:
 
 
 class _Depth:
-    """Counts how deep a loader is, which would pass the limits of its own stack."""
+    """Limits the depth of a loader, which would overflow its stack otherwise."""
 
     depth = 0
 
     def descend_resolver(self, parent: Node | None, _index: object) -> None:
-        """Go into a node before it is read; raise TooMuch."""
+        """Count one level more when a node begins; raise TooMuch beyond the limit."""
         self.depth += 1
         if self.depth > DEPTH_MAX + 1:
             raise too_deep(_line(parent))
 
     def ascend_resolver(self) -> None:
-        """Go out of a node."""
+        """Count one level less when a node ends."""
         self.depth -= 1
 
 
@@ -108,14 +108,14 @@ _Loader: Final = _loader()
 
 
 class _Size(Struct, frozen=True, gc=False):
-    """What a node becomes if its aliases are written out."""
+    """The size of a node with its aliases written out."""
 
     length: int
     height: int
 
 
 class _Measure:
-    """Finds how large a document is with its aliases written out, without writing them out."""
+    """Computes the size of a document with its aliases written out, without writing them out."""
 
     def __init__(self, length: int) -> None:
         self._most = length + ALIASED_MAX
@@ -156,8 +156,8 @@ def _endless(node: Node) -> TooMuch:
     )
 
 
-class _Maker:
-    """Makes values of nodes."""
+class _Builder:
+    """Builds plain values from nodes."""
 
     def value(self, node: Node) -> object:
         """Return the value of a node; raise Unparsable."""
@@ -185,7 +185,7 @@ class _Maker:
         return made
 
     def _merged(self, node: Node) -> dict[str, object]:
-        """Return what a merge key brings; of several mappings the first one counts."""
+        """Return the fields that a merge key adds; of several mappings the first one counts."""
         made: dict[str, object] = {}
         for each in [node] if isinstance(node, MappingNode) else reversed(node.value):
             if not isinstance(each, MappingNode):
@@ -195,17 +195,17 @@ class _Maker:
         return made
 
 
-class _SharingMaker(_Maker):
-    """Makes one value of a node, however many aliases it has."""
+class _SharingBuilder(_Builder):
+    """Builds one value for each node, which all its aliases share."""
 
     def __init__(self) -> None:
-        self._made: dict[Node, object] = {}
+        self._values: dict[Node, object] = {}
 
     def value(self, node: Node) -> object:
         """Return the value of a node; raise Unparsable."""
-        if node not in self._made:
-            self._made[node] = super().value(node)
-        return self._made[node]
+        if node not in self._values:
+            self._values[node] = super().value(node)
+        return self._values[node]
 
 
 def _key(node: Node) -> str:

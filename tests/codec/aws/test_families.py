@@ -1,4 +1,4 @@
-"""The table of families: what it says of EC2, held to the instance types of another source."""
+"""The table of EC2's families, compared with the instance types of another source."""
 
 from functools import lru_cache
 
@@ -71,7 +71,7 @@ def described() -> dict[str, InstanceTypeInfo]:
 
 @lru_cache(maxsize=1)
 def built_in() -> dict[str, InstanceTypeInfo]:
-    """Return every instance type of the table, wherever it is sold."""
+    """Return every instance type of the table, in any region."""
     regions = map(builtin_region, builtin_regions())
     return {each.name: each for region in regions for each in region.types}
 
@@ -143,7 +143,7 @@ def test_a_region_sells_its_families_in_its_zones() -> None:
     assert region.market.spot["x.large"] == {"eu-west-1a": 55_000, "eu-west-1b": 55_000}
 
 
-def test_a_row_says_all_of_a_family() -> None:
+def test_a_row_has_all_fields_of_a_family() -> None:
     large, metal, _, arm, _ = region_of(read_table(TABLE), "eu-west-1").types
 
     assert large == InstanceTypeInfo(

@@ -136,7 +136,7 @@ def test_a_type_is_read_whole() -> None:
         ({"Hypervisor": ""}, "hypervisor", ""),
     ],
 )
-def test_what_only_some_types_have_is_read(more: Json, field: str, value: object) -> None:
+def test_fields_that_only_some_types_have_are_read(more: Json, field: str, value: object) -> None:
     assert getattr(read({**M5_LARGE, **more}), field) == value
 
 
@@ -174,7 +174,7 @@ def test_types_that_run_no_containers_are_left_out(more: Json) -> None:
         ({"InstanceType": 5}, "5"),
     ],
 )
-def test_a_type_that_cannot_be_read_harms_no_other(broken: object, path: str) -> None:
+def test_an_unreadable_type_does_not_prevent_reading_the_others(broken: object, path: str) -> None:
     types, faults = read_instance_types([broken, M5_LARGE])
 
     assert types == (INFO,)

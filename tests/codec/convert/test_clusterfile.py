@@ -11,7 +11,7 @@ from karpy.codec.convert.drafts import Cluster
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.codec.validation.validator import CrdValidator
-from tests.codec.convert.texts import again, converted, refused, said, shown, spec_of
+from tests.codec.convert.texts import again, converted, notes_in, refused, shown, spec_of
 
 VALIDATORS: Final = {each.kind.name: CrdValidator(each.to_json()) for each in CUSTOM_KINDS}
 SHOP: Final = Cluster("shop")
@@ -182,13 +182,13 @@ WEB: Final = "karpenter.node_pools.web"
         ),
     ],
 )
-def test_what_cannot_be_meant_is_named(entry: str, problem: tuple[str, str, str]) -> None:
+def test_an_invalid_entry_is_named(entry: str, problem: tuple[str, str, str]) -> None:
     conversion = converted(ENTRY % entry, cluster=SHOP)
 
     assert (conversion.objects, refused(conversion)) == ((), [problem])
 
 
-def test_an_entry_that_is_wrong_does_not_keep_the_others_back() -> None:
+def test_an_invalid_entry_does_not_prevent_converting_the_others() -> None:
     text = "karpenter.node_pools: {a: {lables: {}}, b: {}}"
 
     conversion = converted(text, cluster=SHOP)
@@ -197,7 +197,7 @@ def test_an_entry_that_is_wrong_does_not_keep_the_others_back() -> None:
     assert (conversion.total.converted, len(conversion.problems)) == (1, 1)
 
 
-def test_an_entry_of_nothing_is_a_pool_of_anything() -> None:
+def test_an_empty_entry_is_a_pool_without_requirements() -> None:
     nothing = converted("karpenter.node_pools: {web: null}", cluster=SHOP)
 
     assert nothing.objects == converted(ENTRY % "{}", cluster=SHOP).objects
@@ -226,7 +226,7 @@ def test_a_file_that_has_no_pools_is_named(text: str, problem: tuple[str, str]) 
     assert [each[:2] for each in refused(conversion)] == [problem]
 
 
-def test_a_file_without_what_all_pools_need_is_named() -> None:
+def test_a_file_without_a_role_and_tags_is_named() -> None:
     where = f"{WEB}.node_class"
 
     assert refused(converted(ENTRY % "{}")) == [
@@ -247,11 +247,11 @@ def test_a_file_without_what_all_pools_need_is_named() -> None:
 def test_a_cluster_may_be_named_at_the_top() -> None:
     conversion = converted("{cluster_name: shop, region: a, karpenter.node_pools: {web: {}}}")
 
-    assert said(conversion)[:2] == [("RENAMED", "cluster_name"), ("DROPPED", "region")]
+    assert notes_in(conversion)[:2] == [("RENAMED", "cluster_name"), ("DROPPED", "region")]
     assert conversion.objects == converted(ENTRY % "{}", cluster=SHOP).objects
 
 
-def test_all_that_is_wrong_with_an_entry_is_said_at_once() -> None:
+def test_all_faults_of_an_entry_are_reported_at_once() -> None:
     entry = (
         "{taint: [], weight: 5, labels: 5, limits: {cpu: x}, taints: [{effect: NoSchedule}],"
         " requirements: {a: {key: a, operator: in}, b: {key: a}},"
@@ -277,8 +277,8 @@ def test_all_that_is_wrong_with_an_entry_is_said_at_once() -> None:
     ]
 
 
-def test_what_is_not_about_pools_is_named() -> None:
-    assert said(converted(FILE))[:2] == [
+def test_fields_that_are_not_about_pools_are_named() -> None:
+    assert notes_in(converted(FILE))[:2] == [
         ("DROPPED", "karpenter.version"),
         ("DROPPED", "cluster_version"),
     ]
@@ -322,7 +322,7 @@ files = st.dictionaries(st.sampled_from(["a", "b_c", "D"]), entries, min_size=1)
 
 
 @given(files)
-def test_what_comes_out_is_accepted_by_an_api_server(pools: JsonObject) -> None:
+def test_converted_objects_are_accepted_by_an_api_server(pools: JsonObject) -> None:
     conversion = converted(json.dumps({"karpenter": {"node_pools": pools}}), cluster=SHOP)
 
     admitted = [VALIDATORS[each["kind"]].admit(each, None) for each in conversion.objects]
@@ -337,9 +337,7 @@ junk: st.SearchStrategy[object] = st.sampled_from(
 
 
 @given(entries, st.sampled_from(FIELDS), junk)
-def test_whatever_is_written_is_converted_or_named(
-    entry: JsonObject, field: str, bad: object
-) -> None:
+def test_any_input_is_converted_or_named(entry: JsonObject, field: str, bad: object) -> None:
     pools = {"a": {**entry, field: bad}, "b": bad, "c": entry}
 
     conversion = converted(json.dumps({"karpenter": {"node_pools": pools}}), cluster=SHOP)
@@ -349,7 +347,7 @@ def test_whatever_is_written_is_converted_or_named(
 
 
 @given(junk, st.sampled_from(["karpenter", "karpenter.node_pools", "defaults", "other"]))
-def test_whatever_stands_beside_the_pools_is_named(bad: object, key: str) -> None:
+def test_any_field_beside_the_pools_is_named(bad: object, key: str) -> None:
     file = {"karpenter": {"node_pools": {"web": {}}}, key: bad}
 
     conversion = converted(json.dumps(file), cluster=SHOP)

@@ -11,7 +11,7 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.codec.validation.validator import CrdValidator
 from tests.codec.convert.groups import NODE_GROUP, SCALING_GROUP
-from tests.codec.convert.texts import again, converted, proposed, refused, said, shown, spec_of
+from tests.codec.convert.texts import again, converted, notes_in, proposed, refused, shown, spec_of
 
 VALIDATORS: Final = {each.kind.name: CrdValidator(each.to_json()) for each in CUSTOM_KINDS}
 SHOP: Final = Cluster("shop")
@@ -63,8 +63,8 @@ def test_the_type_of_images_is_an_alias(kind: str, alias: str, arch: list[str] |
 
 
 @pytest.mark.parametrize("kind", ["CUSTOM", "BOTTLEROCKET_ARM_64_FIPS", "WINDOWS_FULL_2019_x86_64"])
-def test_images_without_an_alias_are_lost_aloud(kind: str) -> None:
-    assert ("LOST", "nodegroup.amiType") in said(proposed(node_group(amiType=kind)))
+def test_images_without_an_alias_are_noted_as_lost(kind: str) -> None:
+    assert ("LOST", "nodegroup.amiType") in notes_in(proposed(node_group(amiType=kind)))
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_a_group_without_a_policy_has_the_types_of_its_machines() -> None:
     assert requirements(scaling_group(MixedInstancesPolicy=None))["instance-type"] == ["m6i.large"]
 
 
-def test_types_that_are_not_known_are_lost_aloud() -> None:
-    notes = said(proposed(node_group(instanceTypes=None)))
+def test_unknown_types_are_noted_as_lost() -> None:
+    notes = notes_in(proposed(node_group(instanceTypes=None)))
 
     assert ("LOST", "nodegroup.instanceTypes") in notes
 
@@ -199,13 +199,15 @@ def test_groups_are_found_in_lists_and_one_after_the_other(text: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be_proposed_is_named(text: str, problem: tuple[str, str, str]) -> None:
+def test_a_group_that_cannot_be_converted_is_named(
+    text: str, problem: tuple[str, str, str]
+) -> None:
     conversion = proposed(text)
 
     assert (conversion.objects, refused(conversion)) == ((), [problem])
 
 
-def test_an_answer_that_is_not_whole_says_so() -> None:
+def test_an_incomplete_answer_is_named() -> None:
     text = json.dumps({"AutoScalingGroups": [SCALING_GROUP], "NextToken": "abc"})
 
     conversion = proposed(text)
@@ -239,7 +241,7 @@ def without(group: JsonObject, left_out: set[str]) -> dict[str, Any]:
 
 
 @given(st.sets(names), st.sets(keys))
-def test_what_comes_out_is_accepted_by_an_api_server(no: set[str], none: set[str]) -> None:
+def test_converted_objects_are_accepted_by_an_api_server(no: set[str], none: set[str]) -> None:
     groups = [{"nodegroup": without(NODE_GROUP, no)}, without(SCALING_GROUP, none)]
 
     conversion = proposed(json.dumps(groups), cluster=SHOP)
@@ -255,7 +257,7 @@ junk: st.SearchStrategy[object] = st.sampled_from(
 
 
 @given(names, keys, junk)
-def test_whatever_is_written_is_converted_or_named(name: str, key: str, bad: object) -> None:
+def test_any_input_is_converted_or_named(name: str, key: str, bad: object) -> None:
     groups = [{**NODE_GROUP, name: bad}, {**SCALING_GROUP, key: bad}]
 
     conversion = proposed(json.dumps(groups), cluster=SHOP)

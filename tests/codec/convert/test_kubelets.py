@@ -4,7 +4,7 @@ import pytest
 
 from karpy.codec.convert.conversion import Conversion
 from tests.codec.convert.manifests import NODE_CLASS
-from tests.codec.convert.texts import again, converted, refused, said
+from tests.codec.convert.texts import again, converted, notes_in, refused
 
 CLASS = NODE_CLASS.replace("  tags: {team: web, karpenter.sh/nodepool: web}\n", "")
 
@@ -82,10 +82,10 @@ def test_a_split_does_not_take_the_name_of_another_class() -> None:
     assert pools(conversion) == {"a": "web", "b": "web-b-kubelet"}
 
 
-def test_a_class_says_whose_kubelet_it_gets() -> None:
+def test_a_note_of_a_class_names_the_pools_of_its_kubelet() -> None:
     conversion = converted(pool("a", 10), CLASS)
 
-    assert ("ADDED", "spec.kubelet") in said(conversion)
+    assert ("ADDED", "spec.kubelet") in notes_in(conversion)
 
 
 def test_a_split_stays_as_it_is() -> None:
@@ -101,14 +101,14 @@ def test_a_class_in_the_same_file_comes_first() -> None:
     assert kubelets == [None, None, {"maxPods": 10}]
 
 
-def test_a_kubelet_of_another_cloud_is_lost_aloud() -> None:
+def test_a_kubelet_of_another_cloud_is_noted_as_lost() -> None:
     text = pool("a", 10).replace("{name: web}", "{name: web, kind: A, apiVersion: b/v1}")
 
-    assert said(converted(text, CLASS))[3] == ("LOST", "spec.template.spec.kubelet")
+    assert notes_in(converted(text, CLASS))[3] == ("LOST", "spec.template.spec.kubelet")
 
 
-def test_a_kubelet_without_its_class_is_lost_aloud() -> None:
-    notes = said(converted(pool("a", 10)))
+def test_a_kubelet_without_its_class_is_noted_as_lost() -> None:
+    notes = notes_in(converted(pool("a", 10)))
 
     assert notes[-1] == ("LOST", "spec.template.spec.kubelet")
 

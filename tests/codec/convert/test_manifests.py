@@ -1,7 +1,7 @@
 import pytest
 
 from tests.codec.convert.manifests import NODE_CLASS, POOL, PROVISIONER
-from tests.codec.convert.texts import again, converted, refused, said
+from tests.codec.convert.texts import again, converted, notes_in, refused
 
 TODAY = """\
 apiVersion: karpenter.sh/v1
@@ -30,7 +30,7 @@ def test_objects_of_today_pass_unchanged() -> None:
     assert (conversion.total.converted, conversion.total.unchanged) == (0, 3)
 
 
-def test_objects_of_today_are_held_to_their_definitions() -> None:
+def test_objects_of_today_are_validated_by_their_definitions() -> None:
     conversion = converted(TODAY.replace("requirements: []", "kubelet: {maxPods: 1}"))
 
     assert refused(conversion) == [
@@ -48,7 +48,7 @@ def test_objects_of_today_are_held_to_their_definitions() -> None:
     )
 
 
-def test_what_is_not_filled_in_is_converted_and_named() -> None:
+def test_an_object_with_placeholders_is_converted_and_named() -> None:
     conversion = converted(NODE_CLASS.replace("role: Nodes", 'role: "nodes-${CLUSTER}"'))
 
     assert refused(conversion) == [
@@ -73,7 +73,7 @@ def test_values_that_a_template_fills_in_are_carried_over() -> None:
     assert inner["requirements"][1]["values"] == "${jsonencode(zones)}"
 
 
-def test_what_v1beta1_refuses_and_today_takes_is_named_and_converted() -> None:
+def test_a_fault_that_only_v1beta1_refuses_is_named_and_converted() -> None:
     old = POOL.replace("consolidationPolicy: WhenEmpty", "consolidationPolicy: WhenUnderutilized")
     conversion = converted(old.replace("disruption:", "disruption:\n    consolidateAfter: 30s", 1))
 
@@ -94,7 +94,7 @@ def test_an_old_object_that_no_server_would_take_today_is_left_out() -> None:
     assert (conversion.objects, conversion.total.converted, conversion.total.failed) == ((), 0, 1)
 
 
-def test_what_is_converted_once_is_not_converted_again() -> None:
+def test_a_converted_object_is_not_converted_again() -> None:
     conversion = converted(POOL, NODE_CLASS)
 
     second = again(conversion)
@@ -128,7 +128,7 @@ def test_smart_quotes_are_taken_off() -> None:
     conversion = converted(quoted)
 
     assert conversion.objects == converted(POOL).objects
-    assert said(conversion)[:2] == [
+    assert notes_in(conversion)[:2] == [
         ("RENAMED", "kind"),
         ("RENAMED", "spec.disruption.budgets[0].nodes"),
     ]
@@ -142,7 +142,7 @@ def test_smart_quotes_are_taken_off_objects_of_today_whose_kind_has_them() -> No
     conversion = converted(quoted)
 
     assert conversion.objects == converted(TODAY).objects
-    assert [path for _, path in said(conversion)] == [
+    assert [path for _, path in notes_in(conversion)] == [
         "kind",
         "spec.template.spec.nodeClassRef.kind",
     ]
@@ -161,7 +161,7 @@ def test_a_kustomization_is_no_object_and_says_what_it_would_change(text: str, c
 
     conversion = converted(head + text)
 
-    assert (conversion.objects, said(conversion)) == ((), [(change, "")])
+    assert (conversion.objects, notes_in(conversion)) == ((), [(change, "")])
 
 
 def test_documents_that_do_not_change_keep_their_text() -> None:
@@ -228,15 +228,13 @@ def test_documents_that_do_not_change_keep_their_text() -> None:
         ),
     ],
 )
-def test_what_is_neither_old_nor_of_today_is_named(
-    text: str, problem: tuple[str, str, str]
-) -> None:
+def test_an_object_of_an_unknown_version_is_named(text: str, problem: tuple[str, str, str]) -> None:
     conversion = converted(text)
 
     assert (conversion.objects, refused(conversion)) == ((), [problem])
 
 
-def test_what_is_nested_without_end_is_named() -> None:
+def test_an_object_that_nests_too_deeply_is_named() -> None:
     deep = '{"apiVersion": "v1", "kind": "Pod", "spec": ' + '{"a": ' * 900 + "1" + "}" * 901
 
     conversion = converted(deep)
@@ -244,7 +242,7 @@ def test_what_is_nested_without_end_is_named() -> None:
     assert (conversion.objects, len(conversion.problems)) == ((), 1)
 
 
-def test_a_broken_document_does_not_keep_the_others_back() -> None:
+def test_a_broken_document_does_not_prevent_converting_the_others() -> None:
     conversion = converted("kind: [\n---\n" + NODE_CLASS)
 
     assert [each["kind"] for each in conversion.objects] == ["EC2NodeClass"]

@@ -29,7 +29,7 @@ def test_entries_of_a_list_are_found_by_their_keys() -> None:
     assert [moved("spec", "a", index, "key")[0].path[2] for index in range(3)] == [1, 0, 2]
 
 
-def test_a_comment_on_what_is_gone_goes_to_the_head_with_its_path() -> None:
+def test_a_comment_on_a_removed_field_goes_to_the_head_with_its_path() -> None:
     assert moved("spec", "gone") == [Comment((), Side.ABOVE, "# spec.gone: why")]
 
 

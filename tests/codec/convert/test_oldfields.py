@@ -2,7 +2,7 @@ import pytest
 
 from karpy.codec.convert.oldfields import Notes, OldFields, as_text, path_of
 from tests.codec.convert.manifests import NODE_TEMPLATE, POOL, PROVISIONER
-from tests.codec.convert.texts import converted, refused, said
+from tests.codec.convert.texts import converted, notes_in, refused
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_faults_of_several_parts_are_kept_until_all_are_found() -> None:
     assert [each.path for each in old.notes.faults] == ["spec.a", "spec.b"]
 
 
-def test_all_that_is_wrong_with_an_old_object_is_said_at_once() -> None:
+def test_all_faults_of_an_old_object_are_reported_at_once() -> None:
     text = (
         PROVISIONER.replace("name: batch\n", "nam: batch\n")
         .replace("providerRef: {name: batch", "providerRef: {nme: batch")
@@ -76,7 +76,7 @@ def test_a_label_outside_labels_of_a_provisioner_is_an_error() -> None:
             "indent it below `labels`, if `intent` is to be a label; otherwise remove it",
         )
     ]
-    assert ("DROPPED", "spec.userData") in said(conversion)
+    assert ("DROPPED", "spec.userData") in notes_in(conversion)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_list_or_an_object_is_no_text(text: str, path: str) -> None:
     assert conversion.objects == ()
 
 
-def test_what_is_within_a_field_that_cannot_be_read_is_not_said() -> None:
+def test_faults_within_an_unreadable_field_are_not_reported() -> None:
     old = "{apiVersion: karpenter.sh/v1beta1, kind: NodePool, metadata: {name: a}, spec: {0}}"
 
     conversion = converted(old.replace("{0}", "{template: [], disruption: 5, limits: []}"))
@@ -109,7 +109,7 @@ def test_what_is_within_a_field_that_cannot_be_read_is_not_said() -> None:
 def test_a_field_of_no_version_is_named() -> None:
     conversion = converted(POOL.replace("  weight: 5", "  surprise: 5"))
 
-    assert ("DROPPED", "spec.surprise") in said(conversion)
+    assert ("DROPPED", "spec.surprise") in notes_in(conversion)
     assert refused(conversion) == []
 
 

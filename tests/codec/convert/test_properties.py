@@ -1,4 +1,4 @@
-"""Whatever fields are there: once is enough, and an API server accepts what comes out."""
+"""Properties of any conversion: it is idempotent, and an API server accepts its objects."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -171,7 +171,7 @@ def of(objects: Sequence[object]) -> Conversion:
 
 
 @given(calls)
-def test_what_comes_out_is_accepted_by_an_api_server(objects: list[JsonObject]) -> None:
+def test_converted_objects_are_accepted_by_an_api_server(objects: list[JsonObject]) -> None:
     conversion = of(objects)
 
     admitted = [VALIDATORS[each["kind"]].admit(each, None) for each in conversion.objects]
@@ -197,7 +197,7 @@ def test_the_input_is_left_as_it_is(objects: list[JsonObject]) -> None:
 
 
 def leaves(value: object, path: Path) -> Iterator[Path]:
-    """Find the values that say something."""
+    """Find the paths of the values that are not empty."""
     match value:
         case dict():
             for key, each in value.items():
@@ -247,7 +247,7 @@ depths = st.integers(1, 8)
 
 
 def spoilt(value: object, depth: int, choose: st.DataObject, bad: object) -> object:
-    """Put what does not belong there in some place of a value."""
+    """Replace some part of a value by a wrong one."""
     match value:
         case dict() if value and depth:
             key = choose.draw(st.sampled_from(sorted(value)))
@@ -258,7 +258,7 @@ def spoilt(value: object, depth: int, choose: st.DataObject, bad: object) -> obj
 
 
 @given(calls, st.data(), depths, junk)
-def test_whatever_is_written_is_converted_or_named(
+def test_any_input_is_converted_or_named(
     objects: list[JsonObject], choose: st.DataObject, depth: int, bad: object
 ) -> None:
     broken = [spoilt(each, depth, choose, bad) for each in objects]

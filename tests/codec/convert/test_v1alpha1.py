@@ -4,7 +4,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from tests.codec.convert.manifests import NODE_TEMPLATE
-from tests.codec.convert.texts import converted, refused, said, shown, spec_of
+from tests.codec.convert.texts import converted, notes_in, refused, shown, spec_of
 
 BARE = """\
 apiVersion: karpenter.k8s.aws/v1alpha1
@@ -54,18 +54,18 @@ def test_a_selector_becomes_terms(selector: str, terms: list[dict[str, Any]]) ->
     assert spec_of(converted(text), "EC2NodeClass")["subnetSelectorTerms"] == terms
 
 
-def test_tags_beside_ids_are_lost_aloud() -> None:
+def test_tags_beside_ids_are_noted_as_lost() -> None:
     text = BARE.replace("subnetSelector: {a: b}", "subnetSelector: {aws-ids: subnet-1, a: b}")
 
-    assert ("LOST", "spec.subnetSelector.a") in said(converted(text))
+    assert ("LOST", "spec.subnetSelector.a") in notes_in(converted(text))
 
 
-def test_names_of_local_disks_are_lost_aloud() -> None:
+def test_names_of_local_disks_are_noted_as_lost() -> None:
     disk = (
         "  blockDeviceMappings: [{deviceName: /dev/sdb, virtualName: ephemeral0, ebs: {size: 1}}]\n"
     )
 
-    assert said(converted(BARE + disk, role="Nodes"))[-3:-1] == [
+    assert notes_in(converted(BARE + disk, role="Nodes"))[-3:-1] == [
         ("DROPPED", "spec.blockDeviceMappings[0].ebs.size"),
         ("LOST", "spec.blockDeviceMappings[0].virtualName"),
     ]
@@ -92,7 +92,7 @@ def test_machines_keep_their_identity(
     spec = spec_of(conversion, "EC2NodeClass")
     assert {key: spec[key] for key in ("role", "instanceProfile") if key in spec} == identity
     is_known = "${KARPENTER_NODE_ROLE}" not in identity.values()
-    assert (("LOST", "spec.role") not in said(conversion)) is is_known
+    assert (("LOST", "spec.role") not in notes_in(conversion)) is is_known
     assert refused(conversion) == []
 
 
@@ -152,7 +152,9 @@ def test_metadata_is_answered_as_it_was(line: str, options: dict[str, Any]) -> N
         ),
     ],
 )
-def test_what_cannot_be_converted_is_named(line: str, path: str, problem: str, hint: str) -> None:
+def test_an_object_that_cannot_be_converted_is_named(
+    line: str, path: str, problem: str, hint: str
+) -> None:
     text = BARE.replace("  subnetSelector: {a: b}\n", "") if "subnet" in path else BARE
 
     assert refused(converted(f"{text}  {line}\n")) == [(path, problem, hint)]

@@ -2,7 +2,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from tests.codec.convert.manifests import NODE_TEMPLATE, PROVISIONER, WITH_PROVIDER
-from tests.codec.convert.texts import converted, refused, said, shown, spec_of
+from tests.codec.convert.texts import converted, notes_in, refused, shown, spec_of
 
 BARE = """\
 apiVersion: karpenter.sh/v1alpha5
@@ -62,7 +62,7 @@ def test_what_the_old_webhook_added_is_written_out() -> None:
         "karpenter.k8s.aws/instance-generation",
     ],
 )
-def test_a_pool_that_says_its_types_is_not_held_to_the_usual_ones(key: str) -> None:
+def test_a_pool_with_requirements_on_types_does_not_get_the_usual_ones(key: str) -> None:
     requirement = f"requirements: [{{key: {key}, operator: Exists}}]"
 
     assert keys(requirement) == [key.partition("/")[2], *NO_TYPES]
@@ -161,7 +161,7 @@ def test_a_limit_outside_resources_is_an_error() -> None:
     assert spec_of(conversion, "NodePool")["limits"] == {"memory": "1Gi"}
 
 
-def test_expiry_at_once_is_said() -> None:
+def test_expiry_at_once_is_noted() -> None:
     note = next(
         each
         for each in converted(with_lines("ttlSecondsUntilExpired: 0")).notes
@@ -171,8 +171,8 @@ def test_expiry_at_once_is_said() -> None:
     assert "nodes expire at once" in note.text
 
 
-def test_never_is_said() -> None:
-    notes = said(converted(BARE))
+def test_never_is_noted() -> None:
+    notes = notes_in(converted(BARE))
 
     assert notes[-2:] == [
         ("ADDED", "spec.ttlSecondsUntilExpired"),
@@ -220,7 +220,9 @@ HALF = "build the whole object first, as `kustomize build` does, or add `provide
         ),
     ],
 )
-def test_what_cannot_be_converted_is_named(text: str, problem: tuple[str, str, str]) -> None:
+def test_an_object_that_cannot_be_converted_is_named(
+    text: str, problem: tuple[str, str, str]
+) -> None:
     conversion = converted(text)
 
     assert (conversion.objects, refused(conversion)) == ((), [problem])

@@ -5,7 +5,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from karpy.codec.fields import JsonObject
 from tests.codec.convert.manifests import CLAIM, NODE_CLASS, POOL, SELECTING_CLASS
-from tests.codec.convert.texts import converted, refused, said, shown, spec_of
+from tests.codec.convert.texts import converted, notes_in, refused, shown, spec_of
 
 BARE = """\
 apiVersion: karpenter.sh/v1beta1
@@ -133,7 +133,7 @@ def test_a_claim_expires_as_its_pool_says(
     conversion = converted(*(each if isinstance(each, str) else dumps(each) for each in texts))
 
     assert spec_of(conversion, "NodeClaim")["expireAfter"] == after
-    assert (change, "spec.expireAfter") in said(conversion)
+    assert (change, "spec.expireAfter") in notes_in(conversion)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,9 @@ def test_a_claim_expires_as_its_pool_says(
         ),
     ],
 )
-def test_what_cannot_be_converted_is_named(text: str, problem: tuple[str, str, str]) -> None:
+def test_an_object_that_cannot_be_converted_is_named(
+    text: str, problem: tuple[str, str, str]
+) -> None:
     conversion = converted(text)
 
     assert (conversion.objects, refused(conversion)) == ((), [problem])
@@ -206,4 +208,4 @@ def test_custom_images_must_register_with_a_taint_today(
         'userData: "#!/bin/sh\\n"', user_data
     )
 
-    assert [each for each in said(converted(text)) if each[1] == "spec.amiFamily"] == changes
+    assert [each for each in notes_in(converted(text)) if each[1] == "spec.amiFamily"] == changes

@@ -4,7 +4,7 @@ from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.oldfields import Notes
 from karpy.codec.convert.workloads import renamed
 from karpy.codec.fields import JsonObject
-from tests.codec.convert.texts import converted, said
+from tests.codec.convert.texts import converted, notes_in
 
 DEPLOYMENT = """\
 apiVersion: apps/v1
@@ -37,7 +37,7 @@ def test_a_workload_names_pools_and_annotations_as_today() -> None:
     assert (conversion.total.converted, expected.total.converted) == (1, 0)
     terms = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
     pod = "spec.template.spec"
-    assert said(conversion) == [
+    assert notes_in(conversion) == [
         ("RENAMED", "spec.template.metadata.annotations[karpenter.sh/do-not-evict]"),
         ("RENAMED", f"{pod}.nodeSelector[karpenter.sh/provisioner-name]"),
         ("RENAMED", f"{pod}.tolerations[0].key"),

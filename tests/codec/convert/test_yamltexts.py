@@ -25,7 +25,7 @@ def read(text: str) -> list[object]:
 
 
 @given(st.dictionaries(st.sampled_from("abc"), VALUES, min_size=1))
-def test_what_is_written_is_read_as_the_same(value: JsonObject) -> None:
+def test_a_written_object_reads_the_same(value: JsonObject) -> None:
     assert read(to_yaml([value, {"next": value}])) == [value, {"next": value}]
 
 
@@ -53,12 +53,12 @@ def test_scripts_stay_readable() -> None:
         ("a: {b: 1}", "---\na: {b: 1}\n"),
     ],
 )
-def test_what_its_author_wrote_is_written_as_it_was(text: str, written: str) -> None:
+def test_an_unchanged_document_is_written_as_it_was(text: str, written: str) -> None:
     assert write_products([Product({"a": {"b": 1}}, text)]) == written
 
 
 def test_a_text_that_ends_with_its_file_is_written_anew() -> None:
-    """A line end more would be a part of it."""
+    """An added line end would be a part of the text."""
     assert write_products([Product({"a": "b"}, "a: |\n  b")]) == "---\na: b\n"
 
 

@@ -1,4 +1,4 @@
-"""Old manifests as text, and what a conversion of them says."""
+"""Conversions of old manifests from texts, with their notes and problems in short forms."""
 
 from typing import Any
 
@@ -29,13 +29,13 @@ def _documents(*texts: str) -> list[Document | ManifestInvalid]:
 
 
 def again(conversion: Conversion) -> Conversion:
-    """Convert what came out once more."""
+    """Convert the converted objects once more."""
     objects = enumerate(conversion.objects, start=1)
     return convert(Document("out.yaml", number, each) for number, each in objects)
 
 
 def shown(conversion: Conversion) -> str:
-    """Write everything that a conversion says, as a golden file has it."""
+    """Write objects, notes and problems of a conversion as one text, for a snapshot."""
     notes = [
         f"{each.where} {each.change.name} {each.path}: {each.text}" for each in conversion.notes
     ]
@@ -43,13 +43,13 @@ def shown(conversion: Conversion) -> str:
     return "\n".join([to_yaml(conversion.objects), *notes, *problems])
 
 
-def said(conversion: Conversion) -> list[tuple[str, str]]:
-    """Return what became of each field, without the words."""
+def notes_in(conversion: Conversion) -> list[tuple[str, str]]:
+    """Return the notes of a conversion: the change and the path of each."""
     return [(each.change.name, each.path) for each in conversion.notes]
 
 
 def refused(conversion: Conversion) -> list[tuple[str, str, str]]:
-    """Return what cannot be converted: path, problem and hint."""
+    """Return the problems of a conversion: path, problem and hint."""
     return [(each.path, each.problem, each.hint) for each in conversion.problems]
 
 

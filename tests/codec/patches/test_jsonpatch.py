@@ -73,7 +73,7 @@ def test_operations_follow_each_other() -> None:
         {"op": "add", "path": "", "value": 5},
     ],
 )
-def test_what_cannot_be_done_is_refused(operation: JsonObject) -> None:
+def test_an_impossible_operation_is_refused(operation: JsonObject) -> None:
     with pytest.raises(Invalid, match="the server rejected our request") as error:
         apply_json_patch(TARGET, [operation])
 

@@ -21,7 +21,7 @@ def test_objects_merge_lists_are_replaced_and_null_removes() -> None:
     }
 
 
-def test_what_a_patch_leaves_alone_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     target: JsonObject = {"spec": {"a": 1}, "status": {"b": {"c": 2}, "d": 3}}
 
     merged = merge(target, {"status": {"d": 4}})

@@ -128,7 +128,7 @@ def test_null_removes_and_directives_leave_no_trace() -> None:
     }
 
 
-def test_what_a_patch_leaves_alone_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     target: JsonObject = {"spec": {"containers": named("a")}, "status": {}}
 
     result = merge_strategically(target, {"status": {"phase": "Running"}}, POD_SCHEMA)
@@ -152,6 +152,6 @@ def test_what_a_patch_leaves_alone_is_shared() -> None:
         ),
     ],
 )
-def test_a_patch_that_makes_no_sense_is_refused(patch: JsonObject, why: str) -> None:
+def test_an_invalid_patch_is_refused(patch: JsonObject, why: str) -> None:
     with pytest.raises(ClusterError, match=why):
         patched_spec({}, patch)

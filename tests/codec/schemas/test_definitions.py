@@ -78,7 +78,7 @@ def test_names_are_those_of_karpenter() -> None:
 
 
 def test_columns_are_those_of_karpenter() -> None:
-    """The second number is the priority; what has one is shown by `-o wide` alone."""
+    """The number is the priority; only `-o wide` shows columns with a priority above 0."""
     assert columns("nodepools") == [
         ("NodeClass", 0),
         ("Nodes", 0),

@@ -1,4 +1,4 @@
-"""Small definitions of kinds that exist for tests alone."""
+"""Small CustomResourceDefinitions for tests."""
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.validation.validator import CrdValidator

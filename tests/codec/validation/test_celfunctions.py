@@ -65,9 +65,9 @@ def test_rules_know_what_kubernetes_adds_to_cel(expression: str) -> None:
         ("ip('::ffff:1.2.3.4').family() == 4", "IPv4 address in disguise"),
     ],
 )
-def test_what_makes_no_sense_is_an_error(expression: str, error: str) -> None:
+def test_an_invalid_call_is_an_error(expression: str, error: str) -> None:
     assert error in str(answer(expression))
 
 
-def test_an_expression_that_makes_no_sense_is_not_compiled() -> None:
+def test_an_invalid_expression_is_not_compiled() -> None:
     assert compile_test("self.(") is None

@@ -22,7 +22,7 @@ def refusal(case: CrdCase) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_what_is_right_is_accepted(case: CrdCase) -> None:
+def test_a_valid_object_is_accepted(case: CrdCase) -> None:
     validator = VALIDATORS[case.kind]
     before = validator.admit(case.before, None) if case.before else None
 
@@ -32,7 +32,7 @@ def test_what_is_right_is_accepted(case: CrdCase) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_what_is_wrong_is_refused_by_field_and_reason(case: CrdCase) -> None:
+def test_an_invalid_object_is_refused_by_field_and_reason(case: CrdCase) -> None:
     message = refusal(case)
 
     assert f"{case.path}: " in message
@@ -63,7 +63,7 @@ def test_every_rule_has_a_case_that_breaks_it(custom: CustomKind) -> None:
 
 
 def messages_in(schema: Mapping[str, Any]) -> list[str]:
-    """List what the rules of a schema say, here and below."""
+    """List the messages of all rules in a schema, at any depth."""
     own = [rule["message"] for rule in schema.get("x-kubernetes-validations", ())]
     parts = [*schema.get("properties", {}).values()]
     parts += [schema[key] for key in ("items", "additionalProperties") if key in schema]

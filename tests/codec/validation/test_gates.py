@@ -1,4 +1,4 @@
-"""The quick answer and the long one must agree, or a wrong object would slip through."""
+"""The quick check must agree with the full validation, so that no invalid object passes."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def is_faultless(case: CrdCase, obj: JsonObject) -> bool:
 
 
 @pytest.mark.parametrize("case", read_cases(), ids=lambda case: case.id)
-def test_what_passes_the_gate_has_no_fault(case: CrdCase) -> None:
+def test_a_value_that_passes_the_gate_has_no_fault(case: CrdCase) -> None:
     accepted = shaped(case.accepted, SCHEMAS[case.kind])
     rejected = shaped(case.rejected, SCHEMAS[case.kind])
 

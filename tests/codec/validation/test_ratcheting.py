@@ -1,4 +1,4 @@
-"""What was wrong before a definition became stricter may stay, as long as it is not changed."""
+"""Values that were stored before a definition became stricter may stay if they are unchanged."""
 
 from typing import Final
 
@@ -52,9 +52,7 @@ def test_an_unchanged_invalid_value_may_stay(schema: object, old: object, new: o
         ),
     ],
 )
-def test_what_was_touched_must_be_right(
-    schema: object, old: object, new: object, says: str
-) -> None:
+def test_a_changed_value_must_be_valid(schema: object, old: object, new: object, says: str) -> None:
     strict = validator(x=schema)
 
     with pytest.raises(Invalid) as caught:
@@ -63,7 +61,7 @@ def test_what_was_touched_must_be_right(
     assert says in caught.value.message
 
 
-def test_a_list_that_repeated_itself_already_may_go_on() -> None:
+def test_a_list_that_had_repeated_entries_may_keep_them() -> None:
     strict = validator(x={"type": "array", "x-kubernetes-list-type": "set", "items": NUMBER})
 
     admitted = strict.admit(gadget(x=[1, 1, 2]), gadget(x=[1, 1]))
@@ -71,7 +69,7 @@ def test_a_list_that_repeated_itself_already_may_go_on() -> None:
     assert admitted["spec"]["x"] == [1, 1, 2]
 
 
-def test_rules_about_a_change_are_always_asked() -> None:
+def test_transition_rules_are_always_evaluated() -> None:
     grows = {**NUMBER, "x-kubernetes-validations": [rule("self > oldSelf", "must grow")]}
 
     with pytest.raises(Invalid, match="must grow"):

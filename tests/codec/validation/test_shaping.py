@@ -111,7 +111,7 @@ def test_a_definition_without_a_schema_keeps_everything() -> None:
     assert admitted == obj
 
 
-def test_what_was_given_is_not_changed() -> None:
+def test_the_given_object_is_not_changed() -> None:
     obj = base_of(NODE_POOL)
     copy = deepcopy(obj)
 

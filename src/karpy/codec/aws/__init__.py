@@ -1,1 +1,1 @@
-"""What AWS answers to values, and values to requests."""
+"""Responses and messages of AWS, and its node classes, to values."""

@@ -1,4 +1,4 @@
-"""Answers of EC2 and Pricing to values."""
+"""Responses of EC2 and Pricing to values."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -35,7 +35,7 @@ class Launched(Struct, frozen=True, gc=False):
 
 
 class FleetAnswer(Struct, frozen=True, gc=False):
-    """What CreateFleet answers."""
+    """The response of CreateFleet."""
 
     launched: tuple[Launched, ...] = ()
     errors: tuple[FleetError, ...] = ()
@@ -119,7 +119,7 @@ def read_instance(obj: JsonObject, *, reserves: bool = True) -> Instance:
 
 
 def read_fleet(obj: JsonObject) -> FleetAnswer:
-    """Read what CreateFleet has started, and why not more."""
+    """Read the response of CreateFleet: the machines it started, and its errors."""
     return FleetAnswer(
         tuple(each for part in obj.get("Instances") or () for each in _launched(part)),
         tuple(map(_fleet_error, obj.get("Errors") or ())),
@@ -127,7 +127,7 @@ def read_fleet(obj: JsonObject) -> FleetAnswer:
 
 
 def read_offerings(objs: Iterable[JsonObject]) -> dict[str, frozenset[str]]:
-    """Return the zones that each instance type is sold in."""
+    """Return the zones that each instance type is offered in."""
     zones: dict[str, set[str]] = {}
     for each in objs:
         zones.setdefault(each["InstanceType"], set()).add(each["Location"])
@@ -197,8 +197,8 @@ def _capacity_type(obj: JsonObject, *, reserves: bool) -> str:
     if obj.get("SpotInstanceRequestId") or obj.get("InstanceLifecycle") == SPOT:
         return SPOT
     specification = obj.get("CapacityReservationSpecification") or {}
-    is_meant = specification.get("CapacityReservationPreference") == ONLY_RESERVED
-    return RESERVED if reserves and obj.get("CapacityReservationId") and is_meant else ON_DEMAND
+    is_targeted = specification.get("CapacityReservationPreference") == ONLY_RESERVED
+    return RESERVED if reserves and obj.get("CapacityReservationId") and is_targeted else ON_DEMAND
 
 
 def _moment(value: object) -> datetime | None:

@@ -11,7 +11,7 @@ _DEVICE: Final = "/dev/xvdb"
 
 
 def read_auto_mode_spec(fields: Fields) -> Ec2NodeClassSpec:
-    """Read a NodeClass as the EC2NodeClass whose nodes have as much room."""
+    """Read a NodeClass as an EC2NodeClass whose nodes have the same capacity."""
     size = fields.child("spec").child("ephemeralStorage").text("size")
     disk = DiskMapping(_DEVICE, Disk(size=size or _DISK))
     return Ec2NodeClassSpec(image_family=_IMAGES, disks=(disk,))

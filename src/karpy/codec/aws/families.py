@@ -17,12 +17,12 @@ _MIB_PER_GIB: Final = 1024
 _MHZ_PER_GHZ: Final = 1000
 _METAL: Final = "metal"
 _COUNTED: Final = re.compile(r"(?:metal-)?([0-9]+)xl(?:arge)?", re.ASCII)
-"""A size whose name has the number of vCPUs: that many times four."""
+"""A size that is named after its number of `xlarge` units, of four vCPUs each."""
 _VCPUS_PER_XLARGE: Final = 4
 _VCPUS: Final = {"large": 2, "xlarge": _VCPUS_PER_XLARGE}
 _INTERFACES: Final = {"nano": (2, 2), "micro": (2, 2), "medium": (2, 4), "large": (3, 10)}
 _INTERFACES_BY_VCPUS: Final = ((8, (4, 15)), (48, (8, 30)))
-"""Interfaces and addresses of each, up to so many vCPUs."""
+"""Number of network interfaces, and addresses of each, for sizes up to this number of vCPUs."""
 _INTERFACES_MOST: Final = (15, 50)
 _USUAL: Final = "usual"
 
@@ -78,7 +78,7 @@ class _Usual(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FamilyTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """What EC2 sells, one line a family."""
+    """The instance families of EC2, one line each."""
 
     usual: _Usual
     shapes: Mapping[str, _Shape]
@@ -112,7 +112,7 @@ def read_table(text: str) -> FamilyTable:
 
 
 def region_of(table: FamilyTable, name: str) -> Region:
-    """Return what a region sells, at estimated prices, in each of its zones; it must be known."""
+    """Return the instance types of a region of the table, at estimated prices, in all its zones."""
     here = table.regions[name]
     zones = {name + each: zone_id for each, zone_id in _zone_ids(here)}
     sold = [each for family in _families(table, here) for each in _sold(table, family)]
@@ -133,7 +133,7 @@ def region_of(table: FamilyTable, name: str) -> Region:
 
 
 def region_of_zone(table: FamilyTable, zone: str) -> str:
-    """Return the region that a zone or a zone ID is in; empty if it is none of the table's."""
+    """Return the region that a zone or a zone ID is in; empty if the table does not have it."""
     fitting = [
         name
         for name, region in table.regions.items()
@@ -177,7 +177,7 @@ def _info(
     interfaces, addresses = size.interfaces
     share = size.network_mbps // size.cards
     cards = [NetworkCard(interfaces, share)] * (size.cards - 1)
-    # The first card carries what does not divide.
+    # The first card gets the remainder of the division.
     first = NetworkCard(interfaces, size.network_mbps - share * len(cards))
     return InstanceTypeInfo(
         name=f"{name}.{size.name}",
@@ -236,7 +236,7 @@ def _usual_interfaces(size: str, vcpus: int) -> tuple[int, int]:
 
 
 def _by_size(given: float | str, sizes: list[_Size]) -> dict[str, float]:
-    """Return an amount for each size, given for each vCPU, for each size, or both."""
+    """Return an amount for each size, which the table gives per vCPU, per size, or as both."""
     if not isinstance(given, str):
         return {each.name: given * each.vcpus for each in sizes}
     words = given.split()

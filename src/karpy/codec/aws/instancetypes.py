@@ -1,4 +1,4 @@
-"""Instance types from answers of DescribeInstanceTypes, decoded."""
+"""Instance types from decoded responses of DescribeInstanceTypes."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -19,7 +19,7 @@ _HINT: Final = "leave the type out, or take the answer of another API version"
 
 
 class _Wire(Struct, frozen=True, rename="pascal"):
-    """A part of an answer; what it says besides is not read."""
+    """A part of a response; fields that are not declared are ignored."""
 
 
 class _Processor(_Wire, frozen=True):
@@ -119,9 +119,9 @@ def read_instance_types(
     answers: Iterable[object],
 ) -> tuple[tuple[InstanceTypeInfo, ...], tuple[FieldInvalid, ...]]:
     """
-    Read the instance types that can run containers, by name; also say which could not be read.
+    Return the instance types that can run containers, sorted by name, and faults of the others.
 
-    Others, such as those of Apple, are left out.
+    Types that cannot, such as Macs, are left out without a fault.
     """
     found: list[InstanceTypeInfo] = []
     faults: list[FieldInvalid] = []

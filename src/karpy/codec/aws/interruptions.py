@@ -1,4 +1,4 @@
-"""Messages that EventBridge and AWS Health put into a queue, as far as machines are concerned."""
+"""Messages of EventBridge and AWS Health about machines, from the interruption queue."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -35,15 +35,15 @@ _RESOLVED: Final = "RESOLVED"
 _OVER: Final = ("[completed]", "[canceled]", "[cancelled]")
 """How EC2 begins the description of a scheduled event that is over."""
 _LENGTH_MAX: Final = 256 * 1024
-"""SQS takes no longer messages."""
+"""The longest message that SQS allows."""
 
 
 class MessageInvalid(ValueError):
-    """A message is none of ours; the text says why."""
+    """A message is no event of EventBridge; the text says why."""
 
 
 class Interruption(Struct, frozen=True, gc=False):
-    """What a message says about machines."""
+    """The kind of an event, and the machines it is about."""
 
     kind: str
     machines: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Interruption(Struct, frozen=True, gc=False):
 
 
 def read_interruption(text: str) -> Interruption:
-    """Read a message; one that asks for nothing is a `no_op`. Raise MessageInvalid."""
+    """Read a message; one that needs no reaction is a `no_op`. Raise MessageInvalid."""
     if not text:
         return Interruption(NO_OP)
     if len(text) > _LENGTH_MAX:

@@ -1,4 +1,4 @@
-"""EC2NodeClasses to values, and what is found for them back into their status."""
+"""EC2NodeClasses to values, and their resolved subnets, images and so on to a status patch."""
 
 import re
 from collections.abc import Mapping
@@ -40,9 +40,9 @@ DEPENDENTS: Final = (
     "ValidationSucceeded",
     "PlacementGroupReady",
 )
-"""What the condition Ready depends on."""
+"""The conditions that Ready depends on."""
 RESERVATIONS_READY: Final = "CapacityReservationsReady"
-"""Ready depends on it, too, behind the gate ReservedCapacity."""
+"""The condition that Ready depends on, too, if the feature gate ReservedCapacity is on."""
 
 
 def read_node_class(fields: Fields, *, reserves: bool = True) -> Ec2NodeClass:
@@ -55,7 +55,7 @@ def read_node_class(fields: Fields, *, reserves: bool = True) -> Ec2NodeClass:
 
 
 def read_spec(spec: Fields) -> Ec2NodeClassSpec:
-    """Read what machines of a class are launched with."""
+    """Read the spec of an EC2NodeClass."""
     group = spec.child("placementGroupSelector")
     return Ec2NodeClassSpec(
         subnet_terms=tuple(
@@ -235,7 +235,7 @@ def _disk(disk: Fields) -> Disk:
 
 
 def _size(disk: Fields) -> str:
-    """Return the size as it is written, once it is sure that it is an amount."""
+    """Return the size as it is written, after a check that it is a quantity."""
     text = disk.text("volumeSize")
     if text:
         disk.quantity("volumeSize")
@@ -263,13 +263,13 @@ def _kubelet(kubelet: Fields) -> Kubelet:
 
 
 def _reserved(kubelet: Fields, key: str) -> dict[str, str]:
-    """Return amounts as they are written, once it is sure that they are amounts."""
+    """Return amounts as they are written, after a check that they are quantities."""
     kubelet.quantities(key)
     return kubelet.labels(key)
 
 
 def _thresholds(kubelet: Fields, key: str) -> dict[str, str]:
-    """Return thresholds as they are written: percentages or amounts."""
+    """Return thresholds as they are written, after a check that they are shares or quantities."""
     texts, child = kubelet.labels(key), kubelet.child(key)
     for signal, text in texts.items():
         if not _PERCENT.fullmatch(text):

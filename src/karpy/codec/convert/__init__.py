@@ -1,7 +1,7 @@
 """
-What teams have written since 2021, as karpenter.sh/v1.
+Manifests of older Karpenter versions and of other tools, converted to karpenter.sh/v1.
 
-One module a version or source, each a pure function of plain objects; `manifests` sees all
-documents of a call. `conversion` holds what it returns; nothing outside this package knows a field
-of an old version.
+Each version or source has a module, with pure functions of plain objects; `manifests` converts all
+documents of a call, and `conversion` has the type of the result. No code outside this package knows
+a field of an old version.
 """

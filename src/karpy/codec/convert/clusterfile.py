@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from karpy.codec.comments import within
 from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.drafts import Cluster, Converted, Source, Surroundings
+from karpy.codec.convert.drafts import Cluster, ConversionContext, Converted, Source
 from karpy.codec.convert.images import tags_of
 from karpy.codec.convert.metadata import template_metadata_of
 from karpy.codec.convert.moves import Moves
@@ -18,8 +18,8 @@ from karpy.codec.convert.oldfields import Notes, OldFields, as_text
 from karpy.codec.convert.proposals import (
     LATEST,
     name_of,
-    only,
     pool_and_class,
+    refuse_others,
     role_of,
     root_disk,
     security_groups_of,
@@ -44,7 +44,7 @@ _OPERATORS: Final = ("DoesNotExist", "Exists", "In", "NotIn", *_COMPARISONS)
 _LOWER_CASE: Final = frozenset(
     {INSTANCE_TYPE, *(f"karpenter.k8s.aws/instance-{x}" for x in ("category", "family", "size"))}
 )
-"""Labels of which no value has a capital."""
+"""Labels whose values are all in lower case."""
 _MOVES: Final[Moves] = {
     "annotations": ("NodePool:spec.template.metadata.annotations",),
     "labels": ("NodePool:spec.template.metadata.labels",),
@@ -69,7 +69,7 @@ def is_cluster_file(value: JsonObject) -> bool:
 
 
 def sources_in(found: Found) -> list[Source]:
-    """Return the pools of a file, and the file itself for what else it says."""
+    """Return the pools of a file, and the file itself if it has other fields."""
     notes = Notes(found.where)
     whole = OldFields(found.value, "", notes)
     try:
@@ -92,27 +92,27 @@ def sources_in(found: Found) -> list[Source]:
         )
         change = partial(_pool, name=name, own=own, others=others)
         made.append(Source(part, change, _MOVES))
-    has_more = set(found.value) - {_TOP, _DOTTED, "defaults"} or _more(whole)
+    has_more = set(found.value) - {_TOP, _DOTTED, "defaults"} or _other_fields(whole)
     return [Source(found, _file), *made] if has_more or not made else made
 
 
-def _more(whole: OldFields) -> list[str]:
+def _other_fields(whole: OldFields) -> list[str]:
     inner = whole.child(_TOP) if _TOP in whole else whole
     return [key for key in inner.obj if _TOP in whole and key != _POOLS]
 
 
-def _file(root: OldFields, _surroundings: Surroundings) -> Converted:
-    """Return no object: name the fields of the file that are about something else."""
+def _file(root: OldFields, _context: ConversionContext) -> Converted:
+    """Return no object: note the fields of the file that are not about pools."""
     if root.is_left("cluster_name") and not root.child("defaults").obj.get("cluster_name"):
         root.note(Change.RENAMED, "cluster_name", "it names the cluster, as in `defaults`")
     _defaults(root)
     _pools(root)
-    told = "it is not about node pools"
-    for key in _more(root):
-        root.child(_TOP).note(Change.DROPPED, key, told)
+    text = "it is not about node pools"
+    for key in _other_fields(root):
+        root.child(_TOP).note(Change.DROPPED, key, text)
     for key in root.obj:
         if key not in {_TOP, _DOTTED, "defaults"}:
-            root.drop(str(key), told)
+            root.drop(str(key), text)
     return Converted(())
 
 
@@ -124,30 +124,30 @@ def _pools(root: OldFields) -> OldFields:
     return root.child(_TOP).child(_POOLS)
 
 
-def _defaults(root: OldFields) -> Surroundings:
+def _defaults(root: OldFields) -> ConversionContext:
     old = root.child("defaults")
-    only(old, _DEFAULTS)
+    refuse_others(old, _DEFAULTS)
     name = old.text("cluster_name") or root.text("cluster_name")
     cluster = Cluster(name, _texts(old, "subnet_tags"), _texts(old, "security_group_tags"))
-    return Surroundings(role=old.text("role"), cluster=cluster)
+    return ConversionContext(role=old.text("role"), cluster=cluster)
 
 
 def _pool(
     entry: OldFields,
-    given: Surroundings,
+    given: ConversionContext,
     *,
     name: str,
-    own: Surroundings,
+    own: ConversionContext,
     others: Sequence[str],
 ) -> Converted:
     """Return the NodePool and EC2NodeClass of one entry; options of the call come first."""
-    entry.tried(None, only, _ENTRY)
+    entry.tried(None, refuse_others, _ENTRY)
     cluster = Cluster(
         given.cluster.name or own.cluster.name,
         given.cluster.subnet_tags or own.cluster.subnet_tags,
         given.cluster.security_group_tags or own.cluster.security_group_tags,
     )
-    surroundings = replace(given, role=given.role or own.role, cluster=cluster)
+    context = replace(given, role=given.role or own.role, cluster=cluster)
     texts = {key: entry.tried({}, _texts, key) for key in ("labels", "annotations")}
     inner: JsonObject = {"requirements": entry.tried([], _all, "requirements", _requirement)}
     if taints := entry.tried([], _all, "taints", _taint):
@@ -157,7 +157,7 @@ def _pool(
             entry.tried("", name_of, name, others),
             {**template_metadata_of(OldFields(texts, entry.path, entry.notes)), "spec": inner},
             entry.tried({}, _limits),
-            entry.tried({}, _class_spec, surroundings),
+            entry.tried({}, _class_spec, context),
         )
     )
 
@@ -166,25 +166,25 @@ def _all(entry: OldFields, key: str, read: Callable[[OldFields], JsonObject]) ->
     return [each.tried({}, read) for each in _items(entry, key)]
 
 
-def _class_spec(entry: OldFields, surroundings: Surroundings) -> JsonObject:
+def _class_spec(entry: OldFields, context: ConversionContext) -> JsonObject:
     old = entry.child("node_class")
-    old.tried(None, only, _NODE_CLASS)
+    old.tried(None, refuse_others, _NODE_CLASS)
     made: JsonObject = {
         **old.tried({}, _images),
-        "subnetSelectorTerms": old.tried([], subnets_of, surroundings),
+        "subnetSelectorTerms": old.tried([], subnets_of, context),
         "securityGroupSelectorTerms": [
-            *old.tried([], security_groups_of, surroundings),
+            *old.tried([], security_groups_of, context),
             *old.tried([], _extra_groups),
         ],
-        **old.tried({}, role_of, surroundings),
+        **old.tried({}, role_of, context),
     }
     if "public" in old:
         made["associatePublicIPAddress"] = old.tried(False, OldFields.switch, "public")
         old.note(Change.RENAMED, "public", "it is `associatePublicIPAddress`")
     if "volumeSize" in old:
         made["blockDeviceMappings"] = [root_disk(old.tried("", _size))]
-        told = "it is the size in `blockDeviceMappings`: /dev/xvda, gp3, encrypted"
-        old.note(Change.RENAMED, "volumeSize", told)
+        text = "it is the size in `blockDeviceMappings`: /dev/xvda, gp3, encrypted"
+        old.note(Change.RENAMED, "volumeSize", text)
     if old.tried(None, _texts, "tags"):
         made.update(tags_of(old))
     return made
@@ -194,8 +194,8 @@ def _images(old: OldFields) -> JsonObject:
     old.note(Change.ADDED, "amiSelectorTerms", f"`{LATEST}`: the file names no image")
     if "gpu_enabled" in old:
         is_on = old.switch("gpu_enabled")
-        told = f"`{LATEST}` has drivers on instance types with GPUs, and on no others"
-        old.note(Change.RENAMED if is_on else Change.DROPPED, "gpu_enabled", told)
+        text = f"`{LATEST}` has drivers on instance types with GPUs, and on no others"
+        old.note(Change.RENAMED if is_on else Change.DROPPED, "gpu_enabled", text)
     return {"amiSelectorTerms": [{"alias": LATEST}]}
 
 
@@ -223,7 +223,7 @@ def _size(old: OldFields) -> str:
 
 def _limits(entry: OldFields) -> JsonObject:
     old = entry.child("limits")
-    only(old, {*_LIMITS, *(key for key in old.obj if "/" in str(key))})
+    refuse_others(old, {*_LIMITS, *(key for key in old.obj if "/" in str(key))})
     _texts(entry, "limits")
     for key, value in old.obj.items():
         try:
@@ -247,7 +247,7 @@ def _items(entry: OldFields, key: str) -> Iterator[OldFields]:
 
 
 def _requirement(old: OldFields) -> JsonObject:
-    only(old, _REQUIREMENT)
+    refuse_others(old, _REQUIREMENT)
     key = old.text("key") or old.fail("key", "is missing", "name a label")
     operator = _one_of(old, "operator", _OPERATORS)
     given = old.take("values")
@@ -273,7 +273,7 @@ def _check_values(old: OldFields, key: str, operator: str, values: list[str]) ->
 
 
 def _taint(old: OldFields) -> JsonObject:
-    only(old, _TAINT)
+    refuse_others(old, _TAINT)
     key = old.text("key") or old.fail("key", "is missing", "name the taint")
     made: JsonObject = {"key": key, "effect": _one_of(old, "effect", _EFFECTS)}
     value = as_text(old.take("value"))
@@ -289,7 +289,7 @@ def _one_of(old: OldFields, key: str, known: tuple[str, ...]) -> str:
 
 
 def _texts(old: OldFields, key: str) -> dict[str, str]:
-    """Return a mapping to text; what is within it is neither an object nor a list."""
+    """Return a mapping to text; fail for a value that is an object or a list."""
     fields = old.child(key)
     for name, each in fields.obj.items():
         if not str(name):

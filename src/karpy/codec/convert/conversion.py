@@ -1,4 +1,4 @@
-"""What a conversion returns: objects of today, and what became of each field that differs."""
+"""What a conversion returns: objects of today, and a note on each field that differs."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class Note(Struct, frozen=True, order=True):
 
 
 class Product(Struct, frozen=True):
-    """An object of today, and what its author wrote around it."""
+    """An object of today, with the source text or the comments of its author."""
 
     value: JsonObject
     text: str = ""
@@ -46,17 +46,17 @@ class Product(Struct, frozen=True):
 
 
 class FileCount(Struct, frozen=True):
-    """What became of the objects of one file."""
+    """Numbers of objects of one file, by the result of their conversion."""
 
     file: str
     converted: int = 0
-    """How many objects of the input are others today."""
+    """How many objects of the input were changed."""
     unchanged: int = 0
     """How many objects of the input are returned as they are."""
     failed: int = 0
-    """How many objects or documents of the input are not among those returned."""
+    """How many objects or documents of the input are not returned."""
     changes: Mapping[Change, int] = {}
-    """How many fields there are of each change."""
+    """How many fields have each kind of change."""
 
     @property
     def read(self) -> int:
@@ -64,7 +64,7 @@ class FileCount(Struct, frozen=True):
 
 
 class Conversion(Struct, frozen=True):
-    """Objects of today, what became of fields that differ, and what cannot be converted at all."""
+    """Objects of today, notes on fields that differ, and problems that prevent a conversion."""
 
     products: tuple[Product, ...] = ()
     notes: tuple[Note, ...] = ()
@@ -77,7 +77,7 @@ class Conversion(Struct, frozen=True):
 
     @property
     def total(self) -> FileCount:
-        """What became of the objects of all files."""
+        """The sums over all files."""
         return FileCount(
             "",
             sum(each.converted for each in self.files),
@@ -88,7 +88,7 @@ class Conversion(Struct, frozen=True):
 
     @property
     def repeated(self) -> tuple[str, ...]:
-        """The objects of which there is more than one, as `NodePool default`."""
+        """Kind and name of objects that occur more than once, as `NodePool default`."""
         names = Counter(map(_name, self.objects))
         return tuple(sorted(name for name, count in names.items() if name and count > 1))
 

@@ -1,4 +1,4 @@
-"""An object of the input on its way to objects of today."""
+"""An object of the input during its conversion to objects of today."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -20,7 +20,7 @@ EC2_CLASS: Final = "EC2NodeClass"
 
 
 class Cluster(Struct, frozen=True):
-    """What a cluster is called, and how its networks are found."""
+    """The name of a cluster, and the tags of its subnets and security groups."""
 
     name: str = ""
     subnet_tags: Mapping[str, str] = {}
@@ -30,8 +30,8 @@ class Cluster(Struct, frozen=True):
 NO_CLUSTER: Final = Cluster()
 
 
-class Surroundings(Struct, frozen=True):
-    """What the other documents of a call, and its options, say."""
+class ConversionContext(Struct, frozen=True):
+    """The options of a call, and what its other documents define."""
 
     role: str = ""
     """The IAM role for classes that name neither role nor instance profile."""
@@ -40,13 +40,13 @@ class Surroundings(Struct, frozen=True):
     classes: Mapping[str, tuple[str, str]] = {}
     """Group and kind of node classes by name."""
     cluster: Cluster = NO_CLUSTER
-    """For pools that are made of something that names no cluster."""
+    """The cluster of pools that are converted from a source without a cluster name."""
     expiries: Mapping[str, str] = {}
-    """After which time the nodes of a NodePool expire, by its name."""
+    """`expireAfter` of NodePools, by name."""
 
 
 class Converted(Struct, frozen=True):
-    """Objects of today for one old object, and the kubelet that their node class must have."""
+    """Objects of today for one old object, and kubelet settings for their node class."""
 
     objects: tuple[JsonObject, ...]
     kubelet: JsonObject | None = None
@@ -57,9 +57,9 @@ class Source(Struct, frozen=True):
     """A part of the input, and how it becomes objects of today."""
 
     found: Found
-    change: Callable[[OldFields, Surroundings], Converted]
+    change: Callable[[OldFields, ConversionContext], Converted]
     moves: Moves = {}
-    """Where its fields are in these objects."""
+    """The new paths of its fields."""
 
     @property
     def where(self) -> str:
@@ -75,7 +75,7 @@ class Draft(Struct, frozen=True):
     notes: tuple[Note, ...] = ()
     is_converted: bool = False
     kubelet: JsonObject | None = None
-    """What a pool tells its node class to do."""
+    """Kubelet settings of a pool, which today belong to its node class."""
     kubelet_path: str = ""
     problems: tuple[ManifestInvalid, ...] = ()
     """What is wrong with it, whether or not there are objects."""
@@ -84,7 +84,7 @@ class Draft(Struct, frozen=True):
     is_filled_in: bool = True
     """Whether no placeholder of a template is left in its objects."""
     source: Found | None = None
-    """What it is made of; None of what cannot be read."""
+    """The object of the input; None if it cannot be read."""
     moves: Moves = {}
 
     @property
@@ -110,7 +110,7 @@ class Draft(Struct, frozen=True):
 
     @property
     def products(self) -> list[Product]:
-        """The objects, with what their author wrote around them."""
+        """The objects, with the source text or the comments of their author."""
         source = self.source
         if source is None:
             return [Product(each) for each in self.objects]

@@ -1,11 +1,11 @@
-"""What groups of machines have in common, whichever service describes them."""
+"""Fields that managed node groups and Auto Scaling groups have in common."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.drafts import Surroundings
+from karpy.codec.convert.drafts import ConversionContext
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.proposals import subnets_of
 from karpy.codec.fields import JsonObject, describe
@@ -29,25 +29,25 @@ def types_of(old: OldFields, key: str, types: Sequence[str]) -> list[JsonObject]
     """Return the requirement on instance types, if the group names any."""
     if types:
         return [requirement(INSTANCE_TYPE, *dict.fromkeys(types))]
-    told = "no instance type is named here; without a requirement any type may be launched"
-    old.note(Change.LOST, key, told)
+    text = "no instance type is named here; without a requirement any type may be launched"
+    old.note(Change.LOST, key, text)
     return []
 
 
 def subnet_ids(
-    old: OldFields, key: str, ids: Sequence[str], surroundings: Surroundings
+    old: OldFields, key: str, ids: Sequence[str], context: ConversionContext
 ) -> list[JsonObject]:
     """Return terms for subnets by their ids, or by tags if the group names none."""
     for each in ids:
         if not _SUBNET.fullmatch(each):
             old.fail(key, f"names `{each}`, not the id of a subnet", "write `subnet-…`")
-    return [{"id": each} for each in ids] or subnets_of(old, surroundings)
+    return [{"id": each} for each in ids] or subnets_of(old, context)
 
 
 def with_labels(
     old: OldFields, written: Written, needs: Sequence[JsonObject]
 ) -> tuple[dict[str, str], list[JsonObject]]:
-    """Return labels and requirements: what an instance type or zone decides is required."""
+    """Return labels, and as requirements those that the instance type or zone determines."""
     labels, made = {}, list(needs)
     values = {each["key"]: each["values"] for each in needs}
     for key, (path, value) in written.items():
@@ -62,8 +62,8 @@ def with_labels(
         elif value in values[name]:
             old.note(Change.DROPPED, path, f"the requirement on `{name}` says it")
         else:
-            told = f"the requirement on `{name}` is {', '.join(values[name])}, not `{value}`"
-            old.note(Change.LOST, path, told)
+            text = f"the requirement on `{name}` is {', '.join(values[name])}, not `{value}`"
+            old.note(Change.LOST, path, text)
     return labels, made
 
 
@@ -77,26 +77,26 @@ def own_tags(old: OldFields, written: Written) -> JsonObject:
     made = {}
     for key, (path, value) in written.items():
         if key.startswith(_RESERVED_TAGS):
-            told = "it is about the group; no NodePool or machine needs it"
-            old.note(Change.DROPPED, path, told)
+            text = "it is about the group; no NodePool or machine needs it"
+            old.note(Change.DROPPED, path, text)
         else:
             made[key] = value
     return {"tags": made} if made else {}
 
 
 def size_of(old: OldFields, least: str, most: str, now: str) -> JsonObject:
-    """Return the limit on the number of nodes; name the minimum, which NodePools do not have."""
+    """Return the limit on the number of nodes; note the minimum, which NodePools do not have."""
     made: JsonObject = {}
     if most in old:
         limit = whole_number(old, most)
         made["limits"] = {"nodes": limit}
         old.note(Change.RENAMED, most, f"it is `limits: {{nodes: {limit}}}`")
     if minimum := whole_number(old, least):
-        told = (
+        text = (
             f"the group kept {minimum} or more, and a NodePool has no minimum; "
             f"add a NodePool with `replicas: {minimum}`, or a CapacityBuffer"
         )
-        old.note(Change.LOST, least, told)
+        old.note(Change.LOST, least, text)
     elif least in old:
         old.note(Change.DROPPED, least, "a NodePool keeps no node that no pod needs")
     old.drop(now, "pods decide how many nodes there are")
@@ -123,8 +123,8 @@ def texts_in(old: OldFields, key: str) -> list[str]:
     return value
 
 
-def name_rest(old: OldFields, dropped: Mapping[str, str], lost: Mapping[str, str]) -> None:
-    """Name each field that is left: without an effect, without a counterpart, or unknown here."""
+def note_rest(old: OldFields, dropped: Mapping[str, str], lost: Mapping[str, str]) -> None:
+    """Note each field that is left: without an effect, without a counterpart, or unknown here."""
     for key, value in old.obj.items():
         is_left = old.is_left(key)
         old.take(key)

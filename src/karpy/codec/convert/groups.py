@@ -1,10 +1,10 @@
-"""Groups of machines in answers of the AWS CLI, whichever command printed them."""
+"""Managed node groups and Auto Scaling groups in the output of the AWS CLI."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final, NoReturn
 
-from karpy.codec.convert.drafts import Source, Surroundings
+from karpy.codec.convert.drafts import ConversionContext, Source
 from karpy.codec.convert.nodegroups import node_group
 from karpy.codec.convert.objects import Found
 from karpy.codec.convert.oldfields import OldFields
@@ -23,7 +23,7 @@ def is_group(value: JsonObject) -> bool:
 
 
 def groups_in(found: Iterable[Found]) -> list[Source]:
-    """Return each group of all answers; what is none fails when it is converted."""
+    """Return each group of all outputs; any other object fails when it is converted."""
     groups = [group for each in found for group in _groups(each)]
     names = [_name(each) for each in groups]
     return [
@@ -62,7 +62,7 @@ def _source(found: Found, others: list[str]) -> Source:
     return Source(found, _no_group)
 
 
-def _no_group(old: OldFields, _surroundings: Surroundings) -> NoReturn:
+def _no_group(old: OldFields, _context: ConversionContext) -> NoReturn:
     if old.path == _MORE:
         hint = "call the AWS CLI without `--max-items`, or give the other answers, too"
         old.fail("", "says that there are more groups than these", hint)

@@ -1,4 +1,4 @@
-"""Objects that come out of a conversion, held to the CustomResourceDefinitions of today."""
+"""The check of converted objects against the CustomResourceDefinitions of today."""
 
 from collections.abc import Iterable
 
@@ -15,8 +15,8 @@ from karpy.errors import ManifestInvalid
 from karpy.model.labels import WELL_KNOWN
 
 
-def held(draft: Draft) -> Draft:
-    """Return a draft with all that is wrong with its objects; those an API server refuses go."""
+def checked(draft: Draft) -> Draft:
+    """Return a draft with the faults of its objects; without objects if a server refuses one."""
     if not draft.objects:
         return draft
     problems, is_refused, is_filled_in = [], False, True
@@ -39,12 +39,12 @@ def held(draft: Draft) -> Draft:
 
 
 def _is_of_role(note: Note) -> bool:
-    """Say whether a note says that nothing names a role, which need not be said twice."""
+    """Say whether a note reports a missing role, so that a fault need not repeat it."""
     return note.change is Change.LOST and note.path.rpartition(".")[2] == "role"
 
 
 def why_not_ready(draft: Draft) -> list[ManifestInvalid]:
-    """List what an API server takes in the objects of a draft, and no node comes of."""
+    """List faults that an API server accepts, but with which no node can be launched."""
     return [
         _problem(_where(draft, obj), each)
         for obj in draft.objects

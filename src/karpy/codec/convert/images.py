@@ -1,4 +1,4 @@
-"""What an EC2NodeClass launches with that every old version said in another way."""
+"""Fields of an EC2NodeClass that every old version wrote differently: images, role, disks, tags."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,13 +6,13 @@ from typing import Final
 from msgspec.structs import fields
 
 from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.drafts import Surroundings
+from karpy.codec.convert.drafts import ConversionContext
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.schemas.ec2devices import BlockDevice
 
 NO_ROLE: Final = "${KARPENTER_NODE_ROLE}"
-"""What is written for a role that only users know."""
+"""The placeholder for a role that only users know."""
 _ALIASES: Final = {
     "AL2": "al2",
     "AL2023": "al2023",
@@ -33,7 +33,7 @@ _UBUNTU_DISK: Final = {
     "rootVolume": True,
     "ebs": {"encrypted": True, "volumeSize": "20Gi", "volumeType": "gp3"},
 }
-_OURS: Final = (
+_RESERVED_TAGS: Final = (
     "eks:eks-cluster-name",
     "karpenter.sh/nodepool",
     "karpenter.sh/nodeclaim",
@@ -41,8 +41,8 @@ _OURS: Final = (
 )
 
 
-def ended(alias: str) -> str:
-    """Return what to add about images that are made no longer, or nothing."""
+def al2_remark(alias: str) -> str:
+    """Return the remark on images of AL2, which EKS builds no longer; empty for other images."""
     is_al2 = alias.startswith("al2@")
     return "; EKS has images of AL2 for Kubernetes 1.32 at most" if is_al2 else ""
 
@@ -54,13 +54,13 @@ def images_of(old: OldFields, family: str, terms: list[JsonObject], selector: st
     if not terms:
         return _images_by_alias(old, family, selector)
     if family == _CUSTOM and _UNREGISTERED not in str(old.obj.get("userData")):
-        told = f"today nodes of Custom images register with the taint `{_UNREGISTERED}:NoExecute`; "
-        told += "have the kubelet do so by `userData`, so that no pod comes too early"
-        old.note(Change.LOST, "amiFamily", told)
+        text = f"today nodes of Custom images register with the taint `{_UNREGISTERED}:NoExecute`; "
+        text += "have the kubelet do so by `userData`, so that no pod comes too early"
+        old.note(Change.LOST, "amiFamily", text)
     if family != _UBUNTU:
         return {"amiFamily": family, "amiSelectorTerms": terms}
-    told = "AL2 starts Ubuntu images in the same way; today there is no family Ubuntu"
-    old.note(Change.RENAMED, "amiFamily", told)
+    text = "AL2 starts Ubuntu images in the same way; today there is no family Ubuntu"
+    old.note(Change.RENAMED, "amiFamily", text)
     made: JsonObject = {"amiFamily": "AL2", "amiSelectorTerms": terms}
     if "blockDeviceMappings" not in old:
         old.note(Change.ADDED, "blockDeviceMappings", "the disk that the family Ubuntu had")
@@ -77,46 +77,46 @@ def _images_by_alias(old: OldFields, family: str, selector: str) -> JsonObject:
         )
     alias = f"{_ALIASES[family]}@latest"
     if "amiFamily" in old:
-        told = f"it is the image alias `{alias}` today{ended(alias)}"
-        old.note(Change.RENAMED, "amiFamily", told)
+        text = f"it is the image alias `{alias}` today{al2_remark(alias)}"
+        old.note(Change.RENAMED, "amiFamily", text)
     return {"amiSelectorTerms": [{"alias": alias}]}
 
 
-def identity_of(old: OldFields, surroundings: Surroundings) -> JsonObject:
+def identity_of(old: OldFields, context: ConversionContext) -> JsonObject:
     """Return the role or the instance profile of machines; today there is exactly one of them."""
     role, profile = old.text("role"), old.text("instanceProfile")
     if role and profile:
-        told = "today a class has one of `role` and `instanceProfile`; the role is kept"
-        old.note(Change.LOST, "instanceProfile", told)
+        text = "today a class has one of `role` and `instanceProfile`; the role is kept"
+        old.note(Change.LOST, "instanceProfile", text)
     if role:
         return {"role": role}
     if profile:
         return {"instanceProfile": profile}
-    if surroundings.role:
+    if context.role:
         old.note(Change.ADDED, "role", "as `--role` says")
-        return {"role": surroundings.role}
-    if surroundings.profile:
-        told = "`aws.defaultInstanceProfile` of the global settings; today each class names it"
-        old.note(Change.ADDED, "instanceProfile", told)
-        return {"instanceProfile": surroundings.profile}
-    told = (
+        return {"role": context.role}
+    if context.profile:
+        text = "`aws.defaultInstanceProfile` of the global settings; today each class names it"
+        old.note(Change.ADDED, "instanceProfile", text)
+        return {"instanceProfile": context.profile}
+    text = (
         "neither `role` nor `instanceProfile` is written here, and today one is needed; "
         f"fill in `{NO_ROLE}`, or convert with `--role NAME`"
     )
-    old.note(Change.LOST, "role", told)
+    old.note(Change.LOST, "role", text)
     return {"role": NO_ROLE}
 
 
-def metadata_options_of(old: OldFields, partly: JsonObject) -> JsonObject:
-    """Return `metadataOptions` with the defaults of the old version, where today's are others."""
+def metadata_options_of(old: OldFields, defaults: JsonObject) -> JsonObject:
+    """Return `metadataOptions` with the defaults of the old version, where today's differ."""
     if "metadataOptions" not in old:
-        told = "the default of the old version: answers travel 2 hops, to pods too; today 1"
-        old.note(Change.ADDED, "metadataOptions", told)
+        text = "the default of the old version: answers travel 2 hops, to pods too; today 1"
+        old.note(Change.ADDED, "metadataOptions", text)
         return {"httpPutResponseHopLimit": 2, "httpTokens": "required"}
     given = old.child("metadataOptions")
-    for key in (key for key in partly if key not in given):
+    for key in (key for key in defaults if key not in given):
         given.note(Change.ADDED, key, "the default of the old version, which is another one today")
-    return {**given.obj, **{key: each for key, each in partly.items() if key not in given}}
+    return {**given.obj, **{key: each for key, each in defaults.items() if key not in given}}
 
 
 def disks_of(old: OldFields) -> JsonObject:
@@ -134,8 +134,8 @@ def _disk(old: OldFields) -> JsonObject:
         ebs.drop_rest()
     if "virtualName" in old:
         old.take("virtualName")
-        told = "today local disks have no names here; see `instanceStorePolicy`"
-        old.note(Change.LOST, "virtualName", told)
+        text = "today local disks have no names here; see `instanceStorePolicy`"
+        old.note(Change.LOST, "virtualName", text)
     old.drop_rest()
     return made
 
@@ -145,7 +145,7 @@ def tags_of(old: OldFields) -> JsonObject:
     tags = old.child("tags")
     made = {}
     for key, value in old.texts("tags").items():
-        if key in _OURS or key.startswith("kubernetes.io/cluster"):
+        if key in _RESERVED_TAGS or key.startswith("kubernetes.io/cluster"):
             tags.drop(key, "the autoscaler sets this tag itself, and today refuses it here")
         else:
             made[key] = value
@@ -153,7 +153,7 @@ def tags_of(old: OldFields) -> JsonObject:
 
 
 def user_data_faults(node_class: JsonObject) -> Iterator[FieldInvalid]:
-    """Find user data of another form than the images of an EC2NodeClass take."""
+    """Find user data in a format that the images of an EC2NodeClass do not accept."""
     spec = node_class.get("spec") or {}
     text = str(spec.get("userData") or "").lstrip()
     terms = spec.get("amiSelectorTerms") or ()

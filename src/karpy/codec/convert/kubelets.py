@@ -1,4 +1,4 @@
-"""Settings of the kubelet: those of a pool once, those of its EC2NodeClass today."""
+"""Kubelet settings: old versions have them in the pool, today they are in its EC2NodeClass."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -34,7 +34,7 @@ KUBELET_ANNOTATION_PATH: Final = f"metadata.annotations[{_ANNOTATION}]"
 
 
 def kubelet_of(owner: OldFields, key: str = "kubelet") -> JsonObject:
-    """Return settings of the kubelet, which an object has under a name, in today's form."""
+    """Return the kubelet settings under a key of an object, in today's form."""
     old = owner.child(key)
     old.drop("containerRuntime", "containerd is the only runtime left")
     made = {key: old.texts(key) for key in _AMOUNTS if key in old}
@@ -45,9 +45,10 @@ def kubelet_of(owner: OldFields, key: str = "kubelet") -> JsonObject:
 
 def without_kubelet_annotation(obj: JsonObject, notes: Notes) -> tuple[JsonObject, JsonObject]:
     """
-    Return a NodePool without the kubelet that its conversion to v1 has put into an annotation.
+    Return a NodePool without its annotation of kubelet settings, and these settings.
 
-    Karpenter 1.0 alone reads it from there; later versions stop at the sight of it.
+    Karpenter's conversion to v1 writes the annotation. Karpenter 1.0 alone reads it; later versions
+    stop if a NodePool has it.
     """
     meta = obj.get("metadata")
     annotations = meta.get("annotations") if isinstance(meta, dict) else None
@@ -67,10 +68,10 @@ def without_kubelet_annotation(obj: JsonObject, notes: Notes) -> tuple[JsonObjec
 
 def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:
     """
-    Move the kubelet of each pool to its node class.
+    Move the kubelet settings of each pool to its node class.
 
-    A class whose pools want unlike kubelets becomes several, named after their first pool; the
-    one that keeps the name is that of pools without a kubelet, or of the first pool by name.
+    A class whose pools have different settings becomes several classes, each named after its first
+    pool. The class of the pools without settings, or else of the first pool, keeps the name.
     """
     placed = list(drafts)
     users: dict[int, list[int]] = {}
@@ -83,7 +84,7 @@ def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:
         if found is not None:
             users.setdefault(found, []).append(number)
         elif draft.kubelet:
-            placed[number] = draft.with_notes(_homeless(draft))
+            placed[number] = draft.with_notes(_class_missing(draft))
     for number, using in users.items():
         _share(placed, number, using)
     return placed
@@ -92,7 +93,7 @@ def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:
 def _class_for(
     user: Draft, drafts: Sequence[Draft], classes: Mapping[str, Sequence[int]]
 ) -> int | None:
-    """Find the class a pool refers to; of several the nearest in the tree of files."""
+    """Find the class a pool refers to; of several, the nearest one in the tree of folders."""
     alike = classes.get(user.class_name, ()) if user.class_name else ()
     return max(alike, key=lambda each: nearness(drafts[each].file, user.file), default=None)
 
@@ -107,11 +108,11 @@ def _share(placed: list[Draft], number: int, using: Iterable[int]) -> None:
         if place:
             first = placed[members[0]]
             name = _free_name(f"{owner.name}-{first.name}", placed)
-            told = f"EC2NodeClass {name} is added: {first.objects[0]['kind']} {first.name} has it"
-            notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, told))
+            text = f"EC2NodeClass {name} is added: {first.objects[0]['kind']} {first.name} has it"
+            notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, text))
         elif kubelet != own:
-            told = f"that of {', '.join(placed[user].name for user in members)}"
-            notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, told))
+            text = f"that of {', '.join(placed[user].name for user in members)}"
+            notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, text))
         objects.append(_with_kubelet(owner.objects[0], name, kubelet))
         for user in members:
             placed[user] = _moved(placed[user], name)
@@ -129,7 +130,7 @@ def _free_name(name: str, placed: Sequence[Draft]) -> str:
 def _groups(
     placed: Sequence[Draft], using: Iterable[int], own: JsonObject
 ) -> list[tuple[JsonObject, list[int]]]:
-    """Bring pools with the same kubelet together; those with that of the class come first."""
+    """Group pools by kubelet settings; the group with those of the class itself comes first."""
     groups: list[tuple[JsonObject, list[int]]] = [(own, [])] if own else []
     for user in sorted(using, key=lambda each: (placed[each].name, each)):
         kubelet = placed[user].kubelet or own
@@ -144,19 +145,19 @@ def _groups(
 def _moved(user: Draft, name: str) -> Draft:
     notes = []
     if user.kubelet:
-        told = f"it is `spec.kubelet` of EC2NodeClass {name} today"
-        notes.append(Note(user.where, user.kubelet_path, Change.RENAMED, told))
+        text = f"it is `spec.kubelet` of EC2NodeClass {name} today"
+        notes.append(Note(user.where, user.kubelet_path, Change.RENAMED, text))
     if name == user.class_name:
         return user.with_notes(*notes)
     return user.with_class(name).with_notes(*notes)
 
 
-def _homeless(user: Draft) -> Note:
-    told = (
+def _class_missing(user: Draft) -> Note:
+    text = (
         "it belongs to the EC2NodeClass today, and this call has none by that name; "
         "give both in one call"
     )
-    return Note(user.where, user.kubelet_path, Change.LOST, told)
+    return Note(user.where, user.kubelet_path, Change.LOST, text)
 
 
 def _with_kubelet(obj: JsonObject, name: str, kubelet: JsonObject) -> JsonObject:

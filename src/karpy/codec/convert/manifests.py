@@ -13,13 +13,13 @@ from karpy.codec.convert.drafts import (
     EC2_CLASS,
     NO_CLUSTER,
     Cluster,
+    ConversionContext,
     Converted,
     Draft,
     Source,
-    Surroundings,
 )
 from karpy.codec.convert.groups import groups_in, is_group
-from karpy.codec.convert.held import held, why_not_ready
+from karpy.codec.convert.held import checked, why_not_ready
 from karpy.codec.convert.kubelets import (
     KUBELET_ANNOTATION_PATH,
     place_kubelets,
@@ -42,7 +42,7 @@ from karpy.codec.treefiles import BUILD_HINT, is_kustomization, kind_hint, why_u
 from karpy.codec.versions import check_version
 from karpy.errors import ManifestInvalid
 
-_Change: TypeAlias = Callable[[OldFields, Surroundings], Converted]
+_Change: TypeAlias = Callable[[OldFields, ConversionContext], Converted]
 _OLD: Final[Mapping[tuple[str, str], tuple[_Change, Moves]]] = {
     ("karpenter.sh/v1alpha5", "Provisioner"): (v1alpha5.node_pool, v1alpha5.MOVES),
     ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"): (v1alpha1.node_class, v1alpha1.MOVES),
@@ -70,9 +70,9 @@ def convert(
     """
     Return the objects of all documents as objects of today, in their order.
 
-    Documents of a call are seen together: a pool refers to a node class in another one. `role` is
-    the IAM role for node classes that name none, and `cluster` the one that pools of a cluster
-    definition file are for. Objects of today are returned unchanged.
+    Documents of a call are converted together: a pool may refer to a node class in another
+    document. `role` is the IAM role for node classes that name none, and `cluster` is the cluster
+    of pools from a cluster definition file. Objects of today are returned unchanged.
     """
     found = [each for document in documents for each in _objects(document)]
     neighbours = Neighbours((each for each in found if isinstance(each, Found)), role, cluster)
@@ -93,12 +93,12 @@ def convert_groups(
 
 
 def carry_over(found: Sequence[Found], beside: Sequence[Found] = ()) -> Sequence[Draft]:
-    """Return what objects of any version are today; others beside them may say more of them."""
+    """Convert objects of any version; `beside` are objects that these may refer to."""
     return _drafts(found, Neighbours((*found, *beside)))
 
 
 def _drafts(parts: Iterable[Found | Source | Draft], neighbours: Neighbours) -> Sequence[Draft]:
-    """Return what the parts become; a part that cannot be converted becomes its problems."""
+    """Return a draft for each part; that of a part that cannot be converted has problems only."""
     drafts: list[Draft] = []
     for each in parts:
         if isinstance(each, Draft):
@@ -106,12 +106,12 @@ def _drafts(parts: Iterable[Found | Source | Draft], neighbours: Neighbours) -> 
             continue
         file = each.found.file if isinstance(each, Source) else each.file
         try:
-            drafts.append(_draft(each, neighbours.seen_from(file)))
+            drafts.append(_draft(each, neighbours.context_for(file)))
         except FieldInvalid as error:
             drafts.append(_failed(file, each.where, error, *error.others))
         except RecursionError:
             drafts.append(_failed(file, each.where, _TOO_DEEP))
-    return [held(each) for each in place_kubelets(drafts)]
+    return [checked(each) for each in place_kubelets(drafts)]
 
 
 def _parts(found: Found | Draft) -> Sequence[Found | Source | Draft]:
@@ -121,7 +121,7 @@ def _parts(found: Found | Draft) -> Sequence[Found | Source | Draft]:
 
 
 def _objects(document: Document | ManifestInvalid) -> Iterable[Found | Draft]:
-    """Return the objects of a document, and what is wrong with what is none."""
+    """Return the objects of a document, and a failed draft for each value that is no object."""
     if isinstance(document, ManifestInvalid):
         where = document.where
         return [Draft(file_of(where), where, (), problems=(document,), is_refused=True)]
@@ -166,16 +166,16 @@ def _counted(file: str, drafts: Sequence[Draft]) -> FileCount:
     )
 
 
-def _draft(found: Found | Source, surroundings: Surroundings) -> Draft:
+def _draft(found: Found | Source, context: ConversionContext) -> Draft:
     if isinstance(found, Source):
-        return _changed(found, surroundings)
+        return _changed(found, context)
     if is_kustomization(found.file, found.value):
         return _kustomization(found)
     _check_head(found)
     if (found.version, found.kind) in _TODAY:
-        return _of_today(found)
+        return _current_draft(found)
     if found.group in KARPENTER_GROUPS:
-        return _old_draft(found, surroundings)
+        return _old_draft(found, context)
     notes = Notes(found.where)
     value = renamed(found.value, "", notes)
     is_changed = value != found.value
@@ -183,7 +183,7 @@ def _draft(found: Found | Source, surroundings: Surroundings) -> Draft:
 
 
 def _check_head(found: Found) -> None:
-    """Refuse what names no kind, no version, or a version that its kind does not have."""
+    """Refuse an object without a kind or version, or with a version that its kind does not have."""
     if not found.value.get("kind") and is_group(found.value):
         raise FieldInvalid("", "is a group of machines", "add `--from-nodegroups`")
     head = OldFields(found.value, "", Notes(found.where))
@@ -203,7 +203,7 @@ def _kustomization(found: Found) -> Draft:
     return Draft(found.file, found.where, (), tuple(notes.all))
 
 
-def _of_today(found: Found) -> Draft:
+def _current_draft(found: Found) -> Draft:
     notes = Notes(found.where)
     value = found.value
     if has_smart_quotes(value):
@@ -221,18 +221,18 @@ def _of_today(found: Found) -> Draft:
     )
 
 
-def _old_draft(found: Found, surroundings: Surroundings) -> Draft:
+def _old_draft(found: Found, context: ConversionContext) -> Draft:
     change, moves = _OLD[found.version, found.kind]
-    return _changed(Source(found, change, moves), surroundings)
+    return _changed(Source(found, change, moves), context)
 
 
-def _changed(source: Source, surroundings: Surroundings) -> Draft:
+def _changed(source: Source, context: ConversionContext) -> Draft:
     found = source.found
     notes = Notes(found.where)
     value = found.value
     if isinstance(value, dict):
         value = without_smart_quotes(value, found.path, notes)
-    made = source.change(OldFields(value, found.path, notes), surroundings)
+    made = source.change(OldFields(value, found.path, notes), context)
     faults = _outermost(notes.faults)
     for fault in faults[:1]:
         fault.others = (*faults[1:], *notes.problems)
@@ -252,7 +252,7 @@ def _changed(source: Source, surroundings: Surroundings) -> Draft:
 
 
 def _outermost(faults: Sequence[FieldInvalid]) -> list[FieldInvalid]:
-    """Leave out what is said of a field within another one that cannot be read at all."""
+    """Leave out faults of fields within a field that has a fault itself."""
     above = tuple(f"{each.path}{sign}" for each in faults if each.path for sign in ".[")
     return [each for each in faults if not each.path.startswith(above)]
 

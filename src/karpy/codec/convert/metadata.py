@@ -70,7 +70,7 @@ def _metadata(meta: OldFields) -> JsonObject:
         made["labels"] = labels
     if annotations := meta.tried({}, _annotations):
         made["annotations"] = annotations
-    object_to_strangers(meta)
+    refuse_unknown(meta)
     return made
 
 
@@ -79,8 +79,8 @@ def _check_name(meta: OldFields) -> None:
         meta.fail("name", "is missing", "add `metadata.name`")
 
 
-def object_to_strangers(meta: OldFields) -> None:
-    """Name the fields that metadata does not have, such as a label outside `labels`."""
+def refuse_unknown(meta: OldFields) -> None:
+    """Add a problem for each unknown field of metadata, such as a label outside `labels`."""
     for key, value in meta.obj.items():
         if not meta.is_left(key):
             continue

@@ -1,4 +1,4 @@
-"""Where fields of old objects are today, so that comments on them go along."""
+"""New paths of the fields of old objects, so that comments move with their fields."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -11,22 +11,23 @@ from karpy.codec.fields import JsonObject
 
 Moves: TypeAlias = Mapping[str, tuple[str, ...]]
 """
-By path of an old field the places where it may be today, as in `NodePool:spec.limits`.
+The places where an old field may be today, such as `NodePool:spec.limits`, by its old path.
 
-`*` stands for any name. What is within a field goes along; a field that is not named stays.
+`*` stands for any name. Nested fields move with their parent; a field without an entry keeps its
+path.
 """
 
 _ANY: Final = "*"
 _NAMING: Final = ("key", "deviceName", "name", "id", "nodes")
-"""Fields by which entries of a list are told apart."""
+"""Fields that identify an entry of a list."""
 
 
 def placed(source: Found, moves: Moves, objects: Sequence[JsonObject]) -> list[list[Comment]]:
     """
-    Return by object of today the comments on what it is made of.
+    Return for each object of today its comments, moved from the old object.
 
-    One on a field that is not there any more goes to the head of the first object; those within a
-    status, which no manifest has, are left out.
+    A comment on a field that has no new place goes to the head of the first object; comments within
+    a status, which no manifest has, are left out.
     """
     made: list[list[Comment]] = [[] for _ in objects]
     before: Path | None = None
@@ -68,7 +69,7 @@ def _places(
 
 
 def _move(path: Path, moves: Moves) -> tuple[int, list[tuple[str, Path]]]:
-    """Return how much of a path the longest move is about, and where to."""
+    """Return how many steps of a path the longest matching move covers, and its new places."""
     known = sorted(((pattern.split("."), places) for pattern, places in moves.items()), key=_length)
     for steps, places in known:
         head = path[: len(steps)]
@@ -92,11 +93,11 @@ def _start(place: str, name: str | int) -> tuple[str, Path]:
 def _below(
     start: Path, path: Path, length: int, values: tuple[JsonObject, JsonObject]
 ) -> Path | None:
-    """Go on from a place of today as an old path does; None if it does not lead anywhere."""
+    """Append the rest of an old path to a new place; None if the new object has no such field."""
     old, new = _at(values[0], path[:length]), _at(values[1], start)
     made = list(start)
     for step in path[length:]:
-        at = _same(old, step, new)
+        at = _new_step(old, step, new)
         if at is None:
             return None
         made.append(at)
@@ -115,8 +116,8 @@ def _at(value: object, path: Path) -> object:
     return value
 
 
-def _same(old: object, step: str | int, new: object) -> str | int | None:
-    """Return where an entry of an old value is in that of today."""
+def _new_step(old: object, step: str | int, new: object) -> str | int | None:
+    """Return the key or index in the new value of an entry of the old value."""
     if isinstance(new, dict):
         name = NEW_NAMES.get(str(step), step)
         return name if name in new else None

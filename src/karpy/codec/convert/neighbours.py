@@ -1,4 +1,4 @@
-"""What the documents of a call say about each other; of two that say it the nearest counts."""
+"""Definitions that the documents of a call share; of several, that in the nearest file counts."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.codec.convert.drafts import AWS_GROUP, EC2_CLASS, NO_CLUSTER, Cluster, Surroundings
+from karpy.codec.convert.drafts import AWS_GROUP, EC2_CLASS, NO_CLUSTER, Cluster, ConversionContext
 from karpy.codec.convert.objects import Found
 from karpy.codec.fields import JsonObject
 
@@ -14,11 +14,11 @@ _SETTINGS: Final = "karpenter-global-settings"
 _PROFILE: Final = "aws.defaultInstanceProfile"
 _SAME: Final = 10**6
 _USUAL: Final = "720h"
-"""When nodes expire if their NodePool does not say it."""
+"""The default of `expireAfter`."""
 
 
-def is_beside(kind: str, name: str) -> bool:
-    """Say whether an object that is not Karpenter's may say something about one that is."""
+def is_read_too(kind: str, name: str) -> bool:
+    """Say whether a conversion reads an object of another group: a node class or the settings."""
     return kind.endswith("NodeClass") or (kind, name) == ("ConfigMap", _SETTINGS)
 
 
@@ -31,7 +31,7 @@ class _Class(Struct, frozen=True):
 
 
 class Neighbours:
-    """All documents of a call, as each of its files sees them."""
+    """The node classes, settings and expiries in a call, looked up from each of its files."""
 
     def __init__(
         self, found: Iterable[Found], role: str = "", cluster: Cluster = NO_CLUSTER
@@ -41,7 +41,7 @@ class Neighbours:
         self._classes: dict[str, list[_Class]] = {}
         self._profiles: list[tuple[str, str]] = []
         self._expiries: dict[str, list[tuple[str, str]]] = {}
-        self._seen: dict[str, Surroundings] = {}
+        self._seen: dict[str, ConversionContext] = {}
         for each in found:
             self._add(each)
 
@@ -61,19 +61,19 @@ class Neighbours:
             if isinstance(value, str):
                 self._profiles.append((found.file, value))
 
-    def seen_from(self, file: str) -> Surroundings:
-        """Return what holds for the objects of a file."""
+    def context_for(self, file: str) -> ConversionContext:
+        """Return the context of the objects in a file."""
         if file not in self._seen:
-            self._seen[file] = self._surroundings(file)
+            self._seen[file] = self._context(file)
         return self._seen[file]
 
-    def _surroundings(self, file: str) -> Surroundings:
+    def _context(self, file: str) -> ConversionContext:
         def place(each: _Class) -> tuple[int, bool]:
             return -nearness(each.file, file), each.kind != EC2_CLASS
 
         nearest = {name: min(same, key=place) for name, same in self._classes.items() if same}
         profiles = sorted(self._profiles, key=lambda each: -nearness(each[0], file))
-        return Surroundings(
+        return ConversionContext(
             self._role,
             next((value for _, value in profiles), ""),
             {name: (each.group, each.kind) for name, each in nearest.items()},
@@ -102,8 +102,8 @@ def nearness(one: str, other: str) -> int:
     if one == other:
         return _SAME
     count = 0
-    for mine, its in zip(_folders(one), _folders(other), strict=False):
-        if mine != its:
+    for folder, other_folder in zip(_folders(one), _folders(other), strict=False):
+        if folder != other_folder:
             break
         count += 1
     return count

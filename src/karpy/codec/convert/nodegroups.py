@@ -6,9 +6,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.drafts import Converted, Surroundings
+from karpy.codec.convert.drafts import ConversionContext, Converted
 from karpy.codec.convert.groupfields import (
-    name_rest,
+    note_rest,
     own_tags,
     requirement,
     size_of,
@@ -18,7 +18,7 @@ from karpy.codec.convert.groupfields import (
     whole_number,
     with_labels,
 )
-from karpy.codec.convert.images import ended
+from karpy.codec.convert.images import al2_remark
 from karpy.codec.convert.oldfields import OldFields, path_of
 from karpy.codec.convert.proposals import (
     LATEST,
@@ -32,7 +32,7 @@ from karpy.codec.fields import JsonObject
 from karpy.model.labels import ARCH, CAPACITY_TYPE, ON_DEMAND, OS, RESERVED, SPOT
 
 _CLUSTER_TAG: Final = "aws:eks:cluster-name"
-"""What EKS writes on the security group of a cluster."""
+"""The tag that EKS sets on the security group of a cluster."""
 _CAPACITY: Final = {"ON_DEMAND": ON_DEMAND, "SPOT": SPOT, "CAPACITY_BLOCK": RESERVED}
 _EFFECTS: Final = {
     "NO_SCHEDULE": "NoSchedule",
@@ -71,7 +71,7 @@ _LOST: Final = {
 }
 
 
-def node_group(old: OldFields, given: Surroundings, *, others: Sequence[str]) -> Converted:
+def node_group(old: OldFields, given: ConversionContext, *, others: Sequence[str]) -> Converted:
     """Return the NodePool and the EC2NodeClass for a managed node group."""
     written = old.text("nodegroupName") or old.fail(
         "nodegroupName", "is missing", "give the whole answer of `aws eks describe-nodegroup`"
@@ -90,27 +90,27 @@ def node_group(old: OldFields, given: Surroundings, *, others: Sequence[str]) ->
     template = {**({"metadata": {"labels": labels}} if labels else {}), "spec": inner}
     sizes = old.child("scalingConfig")
     spec = {**_disruption(old), **size_of(sizes, "minSize", "maxSize", "desiredSize")}
-    name_rest(sizes, {}, {})
+    note_rest(sizes, {}, {})
     class_spec = _class_spec(old, alias, replace(given, cluster=cluster))
-    name_rest(old, _DROPPED, _LOST)
+    note_rest(old, _DROPPED, _LOST)
     return Converted(pool_and_class(name, template, spec, class_spec))
 
 
 def _images(old: OldFields) -> tuple[str, list[JsonObject]]:
-    """Return the alias for the images of a group, and what they say about machines."""
+    """Return the alias for the images of a group, and the requirements that they imply."""
     kind = old.text("amiType")
     family = next((each for each in _ALIASES if kind.startswith(each)), "")
     if not family:
-        told = f"`{kind or 'no type'}` has no alias; `{LATEST}` stands there, write your images"
-        old.note(Change.LOST, "amiType", told)
+        text = f"`{kind or 'no type'}` has no alias; `{LATEST}` stands there, write your images"
+        old.note(Change.LOST, "amiType", text)
         return LATEST, []
     alias = f"{_ALIASES[family]}@latest"
     for each in _NOT_IN_ALIASES:
         if each in kind.split("_"):
-            told = f"`{alias}` has no {each} images; name yours in `amiSelectorTerms`"
-            old.note(Change.LOST, "amiType", told)
-    told = f"it is the image alias `{alias}`, and requirements{ended(alias)}"
-    old.note(Change.RENAMED, "amiType", told)
+            text = f"`{alias}` has no {each} images; name yours in `amiSelectorTerms`"
+            old.note(Change.LOST, "amiType", text)
+    text = f"it is the image alias `{alias}`, and requirements{al2_remark(alias)}"
+    old.note(Change.RENAMED, "amiType", text)
     arch = "arm64" if "ARM" in kind.split("_") else "amd64"
     system = _WINDOWS if alias.startswith(_WINDOWS) else "linux"
     return alias, [requirement(ARCH, arch), requirement(OS, system)]
@@ -121,8 +121,8 @@ def _capacity(old: OldFields) -> JsonObject:
     if kind not in _CAPACITY:
         old.fail("capacityType", f"is `{kind}`", f"write one of: {', '.join(_CAPACITY)}")
     if _CAPACITY[kind] == RESERVED:
-        told = "name the capacity block in `capacityReservationSelectorTerms`"
-        old.note(Change.LOST, "capacityType", told)
+        text = "name the capacity block in `capacityReservationSelectorTerms`"
+        old.note(Change.LOST, "capacityType", text)
     return requirement(CAPACITY_TYPE, _CAPACITY[kind])
 
 
@@ -132,7 +132,7 @@ def _taint(old: OldFields) -> JsonObject:
     if effect not in _EFFECTS:
         old.fail("effect", f"is `{effect}`", f"write one of: {', '.join(_EFFECTS)}")
     value = old.text("value")
-    name_rest(old, {}, {})
+    note_rest(old, {}, {})
     return {"key": key, "effect": _EFFECTS[effect], **({"value": value} if value else {})}
 
 
@@ -145,34 +145,34 @@ def _disruption(old: OldFields) -> JsonObject:
     elif "maxUnavailable" in config:
         nodes = str(whole_number(config, "maxUnavailable"))
     config.drop("updateStrategy", "replacements are there before a node is removed")
-    name_rest(config, {}, {})
+    note_rest(config, {}, {})
     if not nodes:
         return {}
-    told = f"it is the budget `nodes: {nodes}`, which holds for consolidation, too"
-    old.note(Change.RENAMED, "updateConfig", told)
+    text = f"it is the budget `nodes: {nodes}`, which holds for consolidation, too"
+    old.note(Change.RENAMED, "updateConfig", text)
     return {"disruption": {"consolidateAfter": "0s", "budgets": [{"nodes": nodes}]}}
 
 
-def _class_spec(old: OldFields, alias: str, surroundings: Surroundings) -> JsonObject:
+def _class_spec(old: OldFields, alias: str, context: ConversionContext) -> JsonObject:
     tags = {key: (path_of("tags", key), value) for key, value in old.texts("tags").items()}
     return {
         "amiSelectorTerms": [{"alias": alias}],
-        "subnetSelectorTerms": subnet_ids(old, "subnets", texts_in(old, "subnets"), surroundings),
-        "securityGroupSelectorTerms": security_groups_of(old, surroundings, _CLUSTER_TAG),
-        **_role(old, surroundings),
+        "subnetSelectorTerms": subnet_ids(old, "subnets", texts_in(old, "subnets"), context),
+        "securityGroupSelectorTerms": security_groups_of(old, context, _CLUSTER_TAG),
+        **_role(old, context),
         **_disk(old, alias),
         **own_tags(old, tags),
     }
 
 
-def _role(old: OldFields, surroundings: Surroundings) -> JsonObject:
+def _role(old: OldFields, context: ConversionContext) -> JsonObject:
     name = old.text("nodeRole").rpartition("/")[2]
     if not name:
-        return role_of(old, surroundings)
-    if surroundings.role:
-        told = f"`{surroundings.role}`, as `--role` says, instead of `{name}`"
-        old.note(Change.RENAMED, "nodeRole", told)
-        return {"role": surroundings.role}
+        return role_of(old, context)
+    if context.role:
+        text = f"`{context.role}`, as `--role` says, instead of `{name}`"
+        old.note(Change.RENAMED, "nodeRole", text)
+        return {"role": context.role}
     old.note(Change.RENAMED, "nodeRole", f"it is `role: {name}`")
     return {"role": name}
 
@@ -183,6 +183,6 @@ def _disk(old: OldFields, alias: str) -> JsonObject:
     device = "/dev/sda1" if alias.startswith(_WINDOWS) else "/dev/xvda"
     if alias.startswith("bottlerocket"):
         device = "/dev/xvdb"
-    told = f"it is the size in `blockDeviceMappings`: {device}, gp3, encrypted"
-    old.note(Change.RENAMED, "diskSize", told)
+    text = f"it is the size in `blockDeviceMappings`: {device}, gp3, encrypted"
+    old.note(Change.RENAMED, "diskSize", text)
     return {"blockDeviceMappings": [root_disk(f"{whole_number(old, 'diskSize')}Gi", device)]}

@@ -15,7 +15,7 @@ from karpy.codec.treefiles import PATCH_HINT, is_patch
 
 _LIST: Final = "List"
 _QUOTES: Final = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u2018\u2019"
-"""What word processors and web pages make of quotation marks."""
+"""Typographic quotation marks, as word processors and web pages write them."""
 
 
 class Found(Struct, frozen=True):
@@ -25,7 +25,7 @@ class Found(Struct, frozen=True):
     where: str
     value: JsonObject
     path: str = ""
-    """Where the value is, if it is a part of an object."""
+    """The path of the value, if it is a part of an object."""
     text: str = ""
     """The document as it is written, if the object is the whole of it."""
     comments: tuple[Comment, ...] = ()
@@ -51,7 +51,7 @@ class Found(Struct, frozen=True):
 def objects_in(
     document: Document, *, with_comments: bool = False
 ) -> Iterator[Found | FieldInvalid]:
-    """Find the objects of a document; what is none is a problem of its own."""
+    """Return the objects of a document, and a fault for each value that is no object."""
     if is_patch(document.value):
         yield FieldInvalid("", "is a patch, not an object", PATCH_HINT)
         return
@@ -104,7 +104,7 @@ def has_smart_quotes(value: JsonObject) -> bool:
 
 
 def without_smart_quotes(value: JsonObject, path: str, notes: Notes) -> JsonObject:
-    """Take off the quotation marks of a web page, which YAML does not know, from texts."""
+    """Remove typographic quotation marks, which YAML takes for a part of the text."""
     return {
         _plain(str(key)): _without(each, path_of(path, str(key)), notes)
         for key, each in value.items()
@@ -116,8 +116,8 @@ def _without(value: object, path: str, notes: Notes) -> object:
         case str():
             plain = _plain(value)
             if plain != value:
-                told = f"`{plain}`: quotation marks of a web page are a part of the text in YAML"
-                notes.add(Change.RENAMED, path, told)
+                text = f"`{plain}`: quotation marks of a web page are a part of the text in YAML"
+                notes.add(Change.RENAMED, path, text)
             return plain
         case list():
             return [_without(each, f"{path}[{index}]", notes) for index, each in enumerate(value)]

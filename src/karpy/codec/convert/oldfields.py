@@ -1,4 +1,4 @@
-"""Fields of an old manifest: each is taken once, and one that is left over is named."""
+"""Fields of an old manifest: each is taken once, and each that is left over gets a note."""
 
 from collections.abc import Callable, Container, Iterator
 from difflib import get_close_matches
@@ -18,15 +18,15 @@ _MISSPELT: Final = "is no field of the old version, so that it had no effect"
 
 
 class Notes:
-    """What became of the fields of one object, as it is found out."""
+    """Collects notes, problems and faults during the conversion of one object."""
 
     def __init__(self, where: str) -> None:
         self.where = where
         self.all: list[Note] = []
         self.problems: list[FieldInvalid] = []
-        """What the old version refuses, and what can be converted nevertheless."""
+        """Faults that the old version refuses, in an object that is converted nevertheless."""
         self.faults: list[FieldInvalid] = []
-        """What cannot be converted."""
+        """Faults that prevent the conversion."""
 
     def add(self, change: Change, path: str, text: str) -> None:
         self.all.append(Note(self.where, path, change, text))
@@ -44,7 +44,7 @@ class OldFields:
         self.notes = notes
         self._left = [key for key, value in obj.items() if value is not None]
         self._known: set[str] = set()
-        """The names that were asked for, whether or not there is such a field."""
+        """The names that were looked up, whether or not there is such a field."""
 
     def __contains__(self, key: str) -> bool:
         self._known.add(key)
@@ -54,11 +54,11 @@ class OldFields:
         return path_of(self.path, key)
 
     def is_left(self, key: str) -> bool:
-        """Say whether a field is there that does not count as converted yet."""
+        """Say whether a field is present and not yet converted."""
         return key in self._left
 
     def take(self, key: str) -> object:
-        """Return a field, which counts as converted then."""
+        """Return a field, and mark it as converted."""
         self._known.add(key)
         if key in self._left:
             self._left.remove(key)
@@ -83,7 +83,7 @@ class OldFields:
         return OldFields({} if value is None else value, self.path_of(key), self.notes)
 
     def tried_child(self, key: str) -> "OldFields":
-        """Return the object of that name; keep the fault of what is none, and go on without it."""
+        """Return the object of that name; if it is none, keep the fault and return an empty one."""
         empty = OldFields({}, self.path_of(key), self.notes)
         return self.tried(empty, OldFields.child, key)
 
@@ -101,7 +101,7 @@ class OldFields:
         }
 
     def one_text(self, key: str, value: object) -> str:
-        """Return a value as the text that was meant; give up on what holds others."""
+        """Return a value as the text that was meant; fail for a list or an object."""
         if isinstance(value, list | dict):
             self.fail(str(key), f"is {describe(value)}, not text", text_hint(value))
         return as_text(value)
@@ -125,7 +125,7 @@ class OldFields:
         *args: P.args,
         **more: P.kwargs,
     ) -> T:
-        """Return what is read of this object; keep a fault, so that others are found, too."""
+        """Return what `read` returns; on a fault, keep it and return `otherwise`."""
         try:
             return read(self, *args, **more)
         except FieldInvalid as fault:
@@ -144,9 +144,9 @@ class OldFields:
 
     def drop_rest(self, elsewhere: Container[str] | None = None) -> None:
         """
-        Name the fields that are left over: the old version has none of these names.
+        Note the fields that are left over: the old version has none of these names.
 
-        `elsewhere` are those of other kinds, where any other name is most likely a label.
+        `elsewhere` are the field names of other kinds; any other name is most likely a label.
         """
         for key in tuple(self._left):
             near = get_close_matches(str(key), self._known, 1, _NEAR)
@@ -158,16 +158,18 @@ class OldFields:
             if near or is_label:
                 self._left.remove(key)
                 hint = label_hint(str(key))
-                self.object_to(key, _MISSPELT, f"write `{near[0]}`, or remove it" if near else hint)
+                self.add_problem(
+                    key, _MISSPELT, f"write `{near[0]}`, or remove it" if near else hint
+                )
             else:
                 self.drop(key, _UNKNOWN)
 
-    def object_to(self, key: str, problem: str, hint: str) -> None:
-        """Name what the old version refuses; the object can be converted nevertheless."""
+    def add_problem(self, key: str, problem: str, hint: str) -> None:
+        """Add a problem that the old version refuses; the object is converted nevertheless."""
         self.notes.problems.append(FieldInvalid(self.path_of(key), problem, hint))
 
     def fail(self, key: str, problem: str, hint: str) -> NoReturn:
-        """Give up on a field; of one that is not filled in nothing else can be known."""
+        """Raise the fault of a field; for a placeholder, that it is not filled in."""
         path = self.path_of(key)
         raise _unfilled(self.obj.get(key), path) or FieldInvalid(path, problem, hint)
 

@@ -1,4 +1,4 @@
-"""A NodePool and its EC2NodeClass for what is neither: an entry of a file, a group of machines."""
+"""A NodePool and EC2NodeClass proposed for an entry of a cluster file or a group of machines."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, Surroundings
+from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, ConversionContext
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.fields import FieldInvalid, JsonObject
 
@@ -31,8 +31,8 @@ def name_of(old: OldFields, written: str, others: Iterable[str]) -> str:
         problem = f"is named `{name}` as an object, as `{twins[0]}` is"
         old.fail("", problem, "give one of them another name, or convert it in another call")
     if name != written:
-        told = f"`{written}` is `{name}`: names have lower-case letters, digits and dashes"
-        old.note(Change.RENAMED, "", told)
+        text = f"`{written}` is `{name}`: names have lower-case letters, digits and dashes"
+        old.note(Change.RENAMED, "", text)
     return name
 
 
@@ -40,28 +40,28 @@ def _name(written: str) -> str:
     return _NO_NAME.sub("-", written.lower()).strip("-")
 
 
-def role_of(old: OldFields, surroundings: Surroundings) -> JsonObject:
+def role_of(old: OldFields, context: ConversionContext) -> JsonObject:
     """Return the IAM role of machines: the given one, or the usual one of the cluster."""
-    if surroundings.role:
-        return {"role": surroundings.role}
-    if not surroundings.cluster.name:
+    if context.role:
+        return {"role": context.role}
+    if not context.cluster.name:
         old.fail("", "has no IAM role", "add `--role NAME` or `--cluster-name NAME`")
-    role = f"{_ROLE}-{surroundings.cluster.name}"
+    role = f"{_ROLE}-{context.cluster.name}"
     old.note(Change.ADDED, "role", f"`{role}`, the usual name; `--role NAME` gives another one")
     return {"role": role}
 
 
-def subnets_of(old: OldFields, surroundings: Surroundings) -> list[JsonObject]:
+def subnets_of(old: OldFields, context: ConversionContext) -> list[JsonObject]:
     """Return terms for the given tags of subnets, or for those of the cluster's discovery."""
-    cluster = surroundings.cluster
+    cluster = context.cluster
     return _terms(old, "subnet", cluster.subnet_tags, {DISCOVERY: cluster.name})
 
 
 def security_groups_of(
-    old: OldFields, surroundings: Surroundings, key: str = DISCOVERY
+    old: OldFields, context: ConversionContext, key: str = DISCOVERY
 ) -> list[JsonObject]:
     """Return terms for the given tags of security groups, or for the cluster's name at a key."""
-    cluster = surroundings.cluster
+    cluster = context.cluster
     return _terms(old, "security-group", cluster.security_group_tags, {key: cluster.name})
 
 
@@ -74,8 +74,8 @@ def _terms(
     if not all(usual.values()):
         hint = f"add `--cluster-name NAME` or `--{what}-tag KEY=VALUE`"
         old.fail("", f"has no tags to find a {what.replace('-', ' ')} by", hint)
-    told = f"tags `{shown}`; `--{what}-tag KEY=VALUE` gives others"
-    old.note(Change.ADDED, f"{what.replace('-g', 'G')}SelectorTerms", told)
+    text = f"tags `{shown}`; `--{what}-tag KEY=VALUE` gives others"
+    old.note(Change.ADDED, f"{what.replace('-g', 'G')}SelectorTerms", text)
     return [{"tags": dict(usual)}]
 
 
@@ -111,8 +111,8 @@ def pool_and_class(
     return pool, node_class
 
 
-def only(old: OldFields, known: Iterable[str]) -> None:
-    """Refuse fields of other names, and name those that are near."""
+def refuse_others(old: OldFields, known: Iterable[str]) -> None:
+    """Refuse fields of other names; the hint has the nearest known name."""
     names = sorted(known)
     strange = [str(key) for key in old.obj if key not in names]
     if strange:

@@ -19,12 +19,12 @@ def requirements_of(spec: OldFields) -> list[JsonObject]:
     for each in spec.children("requirements"):
         key = each.text("key") or each.fail("key", "is missing", "name a label")
         if key in {OLD_POOL_LABEL, NODE_POOL}:
-            told = f"nodes of the pool have the label `{NODE_POOL}` already"
-            spec.notes.add(Change.DROPPED, each.path, told)
+            text = f"nodes of the pool have the label `{NODE_POOL}` already"
+            spec.notes.add(Change.DROPPED, each.path, text)
             continue
         if key in _GONE:
-            told = f"today no instance type has the label `{key}`; the requirement is left out"
-            spec.notes.add(Change.LOST, each.path, told)
+            text = f"today no instance type has the label `{key}`; the requirement is left out"
+            spec.notes.add(Change.LOST, each.path, text)
             continue
         made.append({"key": key, **_condition(each)})
     return made
@@ -36,7 +36,7 @@ def _condition(each: OldFields) -> JsonObject:
     if isinstance(values, list):
         made["values"] = [as_text(value) for value in values]
     elif isinstance(values, str) and placeholders_in(values):
-        made["values"] = values  # What is filled in may be a list.
+        made["values"] = values  # The placeholder may stand for a list.
     elif values is not None:
         each.fail("values", "is no list", "write the values as a list, `- ...`")
     made.update(each.carry("minValues"))

@@ -6,10 +6,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.drafts import Converted, Surroundings
+from karpy.codec.convert.drafts import ConversionContext, Converted
 from karpy.codec.convert.groupfields import (
     Written,
-    name_rest,
+    note_rest,
     own_tags,
     requirement,
     size_of,
@@ -84,14 +84,14 @@ _LOST: Final = {
 }
 
 
-def scaling_group(old: OldFields, given: Surroundings, *, others: Sequence[str]) -> Converted:
+def scaling_group(old: OldFields, given: ConversionContext, *, others: Sequence[str]) -> Converted:
     """Return the NodePool and the EC2NodeClass for an Auto Scaling group."""
     key = "AutoScalingGroupName"
     hint = "give the whole answer of `aws autoscaling describe-auto-scaling-groups`"
     name = name_of(old, old.text(key) or old.fail(key, "is missing", hint), others)
     tags = _tags(old)
     cluster = replace(given.cluster, name=given.cluster.name or _cluster_in(tags))
-    surroundings = replace(given, cluster=cluster)
+    context = replace(given, cluster=cluster)
     needs = [*_types(old), _capacity(old)]
     subnets = [each.strip() for each in old.text("VPCZoneIdentifier").split(",") if each.strip()]
     if not subnets and "AvailabilityZones" in old:
@@ -99,19 +99,19 @@ def scaling_group(old: OldFields, given: Surroundings, *, others: Sequence[str])
     labels, needs = with_labels(old, _within(tags, _LABEL), needs)
     inner: JsonObject = {"requirements": needs, **_taints(old, tags), **_expiry(old)}
     template = {**({"metadata": {"labels": labels}} if labels else {}), "spec": inner}
-    _name_hints(old, tags)
+    _note_hints(old, tags)
     rest = {key: each for key, each in tags.items() if not key.startswith(_TEMPLATE)}
-    told = f"`{LATEST}`: the group names no image"
-    old.note(Change.ADDED, "amiSelectorTerms", told)
+    text = f"`{LATEST}`: the group names no image"
+    old.note(Change.ADDED, "amiSelectorTerms", text)
     class_spec = {
         "amiSelectorTerms": [{"alias": LATEST}],
-        "subnetSelectorTerms": subnet_ids(old, "VPCZoneIdentifier", subnets, surroundings),
-        "securityGroupSelectorTerms": security_groups_of(old, surroundings),
-        **role_of(old, surroundings),
+        "subnetSelectorTerms": subnet_ids(old, "VPCZoneIdentifier", subnets, context),
+        "securityGroupSelectorTerms": security_groups_of(old, context),
+        **role_of(old, context),
         **own_tags(old, rest),
     }
     spec = size_of(old, "MinSize", "MaxSize", "DesiredCapacity")
-    name_rest(old, _DROPPED, _LOST)
+    note_rest(old, _DROPPED, _LOST)
     return Converted(pool_and_class(name, template, spec, class_spec))
 
 
@@ -129,7 +129,7 @@ def _within(tags: Written, prefix: str) -> dict[str, tuple[str, str]]:
 
 
 def _cluster_in(tags: Written) -> str:
-    """Return the cluster that the tags of a group name, if they do."""
+    """Return the cluster that the tags of a group name; empty if they name none."""
     if _EKS_CLUSTER in tags:
         return tags[_EKS_CLUSTER][1]
     found = _within(tags, _AUTOSCALER)
@@ -137,14 +137,14 @@ def _cluster_in(tags: Written) -> str:
     return next(iter([*_within(tags, _OWNED), *owned]), "")
 
 
-def _name_hints(old: OldFields, tags: Written) -> None:
+def _note_hints(old: OldFields, tags: Written) -> None:
     for key, (path, _) in tags.items():
         if key.startswith(_RESOURCE):
-            told = "what a machine has is known of its instance type"
-            old.note(Change.DROPPED, path, told)
+            text = "what a machine has is known of its instance type"
+            old.note(Change.DROPPED, path, text)
         elif key.startswith(_OPTION):
-            told = f"`{key.removeprefix(_OPTION)}`: see `spec.disruption` of the NodePool"
-            old.note(Change.LOST, path, told)
+            text = f"`{key.removeprefix(_OPTION)}`: see `spec.disruption` of the NodePool"
+            old.note(Change.LOST, path, text)
         elif key.startswith(_TEMPLATE) and not key.startswith((_LABEL, _TAINT)):
             old.note(Change.LOST, path, f"`{key}` is unknown here and not carried over")
 
@@ -169,22 +169,22 @@ def _expiry(old: OldFields) -> JsonObject:
 
 
 def _types(old: OldFields) -> list[JsonObject]:
-    """Return the instance types of the policy, or else those of the machines that are there."""
+    """Return the instance types of the policy, or else those of the group's machines."""
     policy = old.child("MixedInstancesPolicy").child("LaunchTemplate")
     types = list(_overrides(policy))
-    name_rest(policy, _DROPPED, _LOST)
+    note_rest(policy, _DROPPED, _LOST)
     if not types:
         types = [each.text("InstanceType") for each in old.children("Instances")]
         if any(types):
-            told = "their instance types: the group names none itself"
-            old.note(Change.RENAMED, "Instances", told)
+            text = "their instance types: the group names none itself"
+            old.note(Change.RENAMED, "Instances", text)
     return types_of(old, "MixedInstancesPolicy", [each for each in types if each])
 
 
 def _overrides(policy: OldFields) -> Iterator[str]:
     for each in policy.children("Overrides"):
         yield each.text("InstanceType")
-        name_rest(each, _DROPPED, _LOST)
+        note_rest(each, _DROPPED, _LOST)
 
 
 def _capacity(old: OldFields) -> JsonObject:
@@ -195,19 +195,19 @@ def _capacity(old: OldFields) -> JsonObject:
     percent = whole_number(shares, key) if key in shares else _ALL
     for name in ("OnDemandAllocationStrategy", "SpotAllocationStrategy", "SpotInstancePools"):
         shares.drop(name, "instance types are chosen by price and, for spot, by capacity")
-    name_rest(shares, _DROPPED, _LOST)
+    note_rest(shares, _DROPPED, _LOST)
     policy.take("LaunchTemplate")
-    name_rest(policy, _DROPPED, _LOST)
+    note_rest(policy, _DROPPED, _LOST)
     if "MixedInstancesPolicy" not in old:
-        told = f"`{ON_DEMAND}`, unless the launch template asks for spot: add `{SPOT}` then"
-        old.note(Change.ADDED, "MixedInstancesPolicy", told)
+        text = f"`{ON_DEMAND}`, unless the launch template asks for spot: add `{SPOT}` then"
+        old.note(Change.ADDED, "MixedInstancesPolicy", text)
     if percent >= _ALL:
         return requirement(CAPACITY_TYPE, ON_DEMAND)
     if not base and not percent:
         return requirement(CAPACITY_TYPE, SPOT)
-    told = (
+    text = (
         f"{base} machines and {percent}% of the others were on demand; a NodePool with both takes "
         "spot first, so make two with limits to keep a share"
     )
-    shares.note(Change.LOST, key, told)
+    shares.note(Change.LOST, key, text)
     return requirement(CAPACITY_TYPE, SPOT, ON_DEMAND)

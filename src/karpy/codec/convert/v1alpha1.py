@@ -4,7 +4,7 @@ from itertools import product
 from typing import Final
 
 from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.drafts import AWS, EC2_CLASS, Converted, Surroundings
+from karpy.codec.convert.drafts import AWS, EC2_CLASS, ConversionContext, Converted
 from karpy.codec.convert.images import (
     disks_of,
     identity_of,
@@ -34,22 +34,22 @@ MOVES: Final[Moves] = {
     },
 }
 """Where the fields of an AWSNodeTemplate are today."""
-_PARTLY: Final = {"httpTokens": "optional"}
-"""What EC2 takes where the old version passed `metadataOptions` on without it."""
+_METADATA_DEFAULTS: Final = {"httpTokens": "optional"}
+"""EC2's default for a field that `metadataOptions` of the old version omits."""
 
 
-def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
+def node_class(root: OldFields, context: ConversionContext) -> Converted:
     """Return an AWSNodeTemplate as an EC2NodeClass."""
     made = new_object(root, AWS, EC2_CLASS)
     spec = root.tried(None, spec_of)
     if spec is None:
         return Converted(())
-    made["spec"] = node_class_spec(spec, surroundings)
+    made["spec"] = node_class_spec(spec, context)
     root.drop_rest()
     return Converted((made,))
 
 
-def node_class_spec(old: OldFields, surroundings: Surroundings) -> JsonObject:
+def node_class_spec(old: OldFields, context: ConversionContext) -> JsonObject:
     """Return the spec of an EC2NodeClass for what an AWSNodeTemplate or `provider` says."""
     for key in _LAUNCH_TEMPLATE:
         old.tried(None, _refuse, key)
@@ -58,10 +58,10 @@ def node_class_spec(old: OldFields, surroundings: Surroundings) -> JsonObject:
     made = old.tried({}, _images)
     made["subnetSelectorTerms"] = old.tried([], _network_terms, "subnetSelector")
     made["securityGroupSelectorTerms"] = old.tried([], _network_terms, "securityGroupSelector")
-    made.update(old.tried({}, identity_of, surroundings))
+    made.update(old.tried({}, identity_of, context))
     made.update(old.tried({}, disks_of))
     made.update(old.carry("context", "detailedMonitoring", "userData"))
-    made["metadataOptions"] = old.tried({}, metadata_options_of, _PARTLY)
+    made["metadataOptions"] = old.tried({}, metadata_options_of, _METADATA_DEFAULTS)
     made.update(old.tried({}, tags_of))
     old.drop_rest()
     return made
@@ -82,9 +82,9 @@ def _images(old: OldFields) -> JsonObject:
     terms = _image_terms(old)
     family = old.text("amiFamily")
     if not family:
-        told = "AL2 is what the old version launched where no family is named; EKS has its images"
-        told += " for Kubernetes 1.32 at most"
-        old.note(Change.ADDED, "amiFamily", told)
+        text = "AL2 is what the old version launched where no family is named; EKS has its images"
+        text += " for Kubernetes 1.32 at most"
+        old.note(Change.ADDED, "amiFamily", text)
     return images_of(old, family or "AL2", terms, "amiSelector")
 
 
@@ -117,8 +117,8 @@ def _terms(old: OldFields, key: str) -> list[JsonObject]:
     ids = [each for name in _IDS for each in values.pop(name, ())]
     if ids:
         for name in values:
-            told = "a term with an id has no more conditions today; the ids alone are kept"
-            old.notes.add(Change.LOST, path_of(old.path_of(key), name), told)
+            text = "a term with an id has no more conditions today; the ids alone are kept"
+            old.notes.add(Change.LOST, path_of(old.path_of(key), name), text)
         return [{"id": each} for each in ids]
     return [_term(dict(zip(values, each, strict=True))) for each in product(*values.values())]
 

@@ -5,7 +5,7 @@ from typing import Final
 from msgspec.structs import fields
 
 from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, Converted, Surroundings
+from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, ConversionContext, Converted
 from karpy.codec.convert.kubelets import kubelet_of
 from karpy.codec.convert.metadata import new_object, spec_of, template_metadata_of
 from karpy.codec.convert.moves import Moves
@@ -58,14 +58,14 @@ MOVES: Final[Moves] = {
 """Where the fields of a Provisioner are today."""
 
 
-def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
+def node_pool(root: OldFields, context: ConversionContext) -> Converted:
     """Return a Provisioner as a NodePool, and the EC2NodeClass of its `provider` if it has one."""
     made = new_object(root, CORE, "NodePool")
     spec = root.tried(None, spec_of)
     if spec is None:
         return Converted(())
-    classes = spec.tried((), _class_of_provider, made["metadata"], surroundings)
-    ref = spec.tried({}, _class_ref, classes, surroundings)
+    classes = spec.tried((), _class_of_provider, made["metadata"], context)
+    ref = spec.tried({}, _class_ref, classes, context)
     inner: JsonObject = {
         "nodeClassRef": ref,
         "requirements": spec.tried([], _requirements, str(ref.get("group", AWS_GROUP))),
@@ -80,35 +80,35 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
     spec.drop_rest(_ELSEWHERE)
     root.drop_rest()
     if classes and kubelet:
-        told = f"it is `spec.kubelet` of EC2NodeClass {ref['name']} today"
-        spec.note(Change.RENAMED, _KUBELET, told)
+        text = f"it is `spec.kubelet` of EC2NodeClass {ref['name']} today"
+        spec.note(Change.RENAMED, _KUBELET, text)
         classes[0]["spec"]["kubelet"] = kubelet
         return Converted((made, *classes))
     return Converted((made, *classes), kubelet, spec.path_of(_KUBELET))
 
 
 def _class_of_provider(
-    spec: OldFields, meta: JsonObject, surroundings: Surroundings
+    spec: OldFields, meta: JsonObject, context: ConversionContext
 ) -> tuple[JsonObject, ...]:
     if "provider" not in spec:
         return ()
-    name = _free_name(str(meta.get("name") or ""), surroundings)
+    name = _free_name(str(meta.get("name") or ""), context)
     made: JsonObject = {
         "apiVersion": AWS,
         "kind": EC2_CLASS,
         "metadata": {"name": name},
-        "spec": node_class_spec(spec.child("provider"), surroundings),
+        "spec": node_class_spec(spec.child("provider"), context),
     }
     spec.note(Change.RENAMED, "provider", f"it is EC2NodeClass {name} today")
     return (made,)
 
 
-def _free_name(name: str, surroundings: Surroundings) -> str:
-    return f"{name}-provider" if name in surroundings.classes else name
+def _free_name(name: str, context: ConversionContext) -> str:
+    return f"{name}-provider" if name in context.classes else name
 
 
 def _class_ref(
-    spec: OldFields, classes: tuple[JsonObject, ...], surroundings: Surroundings
+    spec: OldFields, classes: tuple[JsonObject, ...], context: ConversionContext
 ) -> JsonObject:
     if classes:
         spec.drop("providerRef", "`provider` stands beside it; the old version refuses both")
@@ -122,7 +122,7 @@ def _class_ref(
     kind = ref.text("kind")
     ref.drop_rest()
     if not kind or group in ("", AWS_GROUP):
-        group, kind = surroundings.classes.get(name, (AWS_GROUP, EC2_CLASS))
+        group, kind = context.classes.get(name, (AWS_GROUP, EC2_CLASS))
     spec.note(Change.RENAMED, "providerRef", "it is `spec.template.spec.nodeClassRef` today")
     return {"group": group, "kind": kind, "name": name}
 
@@ -138,8 +138,8 @@ def _requirements(spec: OldFields, class_group: str) -> list[JsonObject]:
         added.append(_requirement(_GENERATION, "Gt", "2"))
     for each in added:
         shown = f"{each['key']} {each['operator']} {', '.join(each['values'])}"
-        told = f"`{shown}`: the webhook of the old version added it"
-        spec.note(Change.ADDED, "requirements", told)
+        text = f"`{shown}`: the webhook of the old version added it"
+        spec.note(Change.ADDED, "requirements", text)
     return [*made, *added]
 
 
@@ -154,7 +154,7 @@ def _limits(spec: OldFields) -> JsonObject:
         if key in limits:
             limits.take(key)
             what = "is outside `resources`, so that it had no effect"
-            limits.object_to(key, what, "indent it below `resources`, or remove it")
+            limits.add_problem(key, what, "indent it below `resources`, or remove it")
     limits.drop_rest()
     if not resources:
         return {}
@@ -165,14 +165,14 @@ def _limits(spec: OldFields) -> JsonObject:
 def _expiry(spec: OldFields) -> str:
     path = "ttlSecondsUntilExpired"
     if path not in spec:
-        told = "nodes never expired; today they do after 720h if nothing is written"
-        spec.note(Change.ADDED, path, f"`expireAfter: Never`: {told}")
+        text = "nodes never expired; today they do after 720h if nothing is written"
+        spec.note(Change.ADDED, path, f"`expireAfter: Never`: {text}")
         return "Never"
     after = _seconds(spec, path)
-    told = f"it is `spec.template.spec.expireAfter: {after}` today"
+    text = f"it is `spec.template.spec.expireAfter: {after}` today"
     if after == "0s":
-        told += "; nodes expire at once, in the old version too; without the field they never do"
-    spec.note(Change.RENAMED, path, told)
+        text += "; nodes expire at once, in the old version too; without the field they never do"
+    spec.note(Change.RENAMED, path, text)
     return after
 
 
@@ -184,16 +184,16 @@ def _disruption(spec: OldFields) -> JsonObject:
     after = _seconds(spec, path) if path in spec else ""
     policy = "WhenEmptyOrUnderutilized" if is_on else "WhenEmpty"
     if not is_on and not after:
-        told = "nodes were never removed; today they are at once if nothing is written"
-        spec.note(Change.ADDED, "consolidation", f"`consolidateAfter: Never`: {told}")
+        text = "nodes were never removed; today they are at once if nothing is written"
+        spec.note(Change.ADDED, "consolidation", f"`consolidateAfter: Never`: {text}")
     if is_on or "consolidation" in spec:
         spec.note(Change.RENAMED, "consolidation.enabled", f"it is `{policy}` today")
     if after and is_on:
         what = "is there next to `consolidation.enabled: true`, which v1alpha5 refuses"
-        spec.object_to(path, what, "remove one of both, or convert: today they may be together")
+        spec.add_problem(path, what, "remove one of both, or convert: today they may be together")
     if after:
-        told = f"it is `{policy}` with `consolidateAfter: {after}` today"
-        spec.note(Change.RENAMED, path, told)
+        text = f"it is `{policy}` with `consolidateAfter: {after}` today"
+        spec.note(Change.RENAMED, path, text)
     return {
         "consolidationPolicy": policy,
         "consolidateAfter": after or ("0s" if is_on else "Never"),

@@ -10,8 +10,8 @@ from karpy.codec.convert.drafts import (
     AWS_GROUP,
     CORE,
     EC2_CLASS,
+    ConversionContext,
     Converted,
-    Surroundings,
 )
 from karpy.codec.convert.images import (
     disks_of,
@@ -23,7 +23,7 @@ from karpy.codec.convert.images import (
 from karpy.codec.convert.kubelets import kubelet_of
 from karpy.codec.convert.metadata import (
     new_object,
-    object_to_strangers,
+    refuse_unknown,
     spec_of,
     template_metadata_of,
 )
@@ -68,11 +68,11 @@ CLASS_MOVES: Final[Moves] = {
 }
 """Where the fields of an EC2NodeClass are today."""
 _HALF: Final = "build the whole object first, as `kustomize build` does, or add it"
-_PARTLY: Final = {"httpPutResponseHopLimit": 2}
-"""What the old version took where `metadataOptions` did not say it, and today's does not."""
+_METADATA_DEFAULTS: Final = {"httpPutResponseHopLimit": 2}
+"""The old version's default for a field that `metadataOptions` omits; today's differs."""
 
 
-def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
+def node_pool(root: OldFields, context: ConversionContext) -> Converted:
     """Return a NodePool of today."""
     made = new_object(root, CORE, "NodePool")
     spec = root.tried(None, spec_of)
@@ -83,7 +83,7 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
     disruption = spec.tried_child("disruption")
     kubelet = inner.tried({}, kubelet_of)
     inner.drop("resources", "it never had an effect in a NodePool")
-    new_inner = {**_inner(inner, surroundings), **_expiry(inner, disruption)}
+    new_inner = {**_inner(inner, context), **_expiry(inner, disruption)}
     meta = template.tried_child("metadata")
     limits = spec.tried({}, OldFields.amounts, "limits")
     made["spec"] = {
@@ -92,29 +92,29 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
         **({"limits": limits} if limits else {}),
         **spec.carry("weight", "replicas"),
     }
-    object_to_strangers(meta)
+    refuse_unknown(meta)
     for each in (inner, template, disruption, spec, root):
         each.drop_rest()
     return Converted((made,), kubelet, inner.path_of("kubelet"))
 
 
-def node_claim(root: OldFields, surroundings: Surroundings) -> Converted:
+def node_claim(root: OldFields, context: ConversionContext) -> Converted:
     """Return a NodeClaim of today; one that no NodePool owns never expires, as before."""
     made = new_object(root, CORE, "NodeClaim")
     spec = root.tried(None, spec_of)
     if spec is None:
         return Converted(())
     kubelet = spec.tried({}, kubelet_of)
-    made["spec"] = {**_inner(spec, surroundings), **spec.carry("resources", "expireAfter")}
+    made["spec"] = {**_inner(spec, context), **spec.carry("resources", "expireAfter")}
     if "expireAfter" not in made["spec"]:
         pool = (made["metadata"].get("labels") or {}).get(NODE_POOL, "")
-        made["spec"].update(_claim_expiry(spec, pool, surroundings))
+        made["spec"].update(_claim_expiry(spec, pool, context))
     spec.drop_rest()
     root.drop_rest()
     return Converted((made,), kubelet, spec.path_of("kubelet"))
 
 
-def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
+def node_class(root: OldFields, context: ConversionContext) -> Converted:
     """Return an EC2NodeClass of today."""
     made = new_object(root, AWS, EC2_CLASS)
     old = root.tried(None, spec_of)
@@ -123,8 +123,8 @@ def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
     spec = {
         **old.tried({}, _images),
         **old.tried({}, _networks),
-        **old.tried({}, identity_of, surroundings),
-        "metadataOptions": old.tried({}, metadata_options_of, _PARTLY),
+        **old.tried({}, identity_of, context),
+        "metadataOptions": old.tried({}, metadata_options_of, _METADATA_DEFAULTS),
         **old.tried({}, tags_of),
         **old.tried({}, disks_of),
     }
@@ -160,23 +160,23 @@ def _images(old: OldFields) -> JsonObject:
     return images_of(old, family, terms, "amiSelectorTerms")
 
 
-def _inner(spec: OldFields, surroundings: Surroundings) -> JsonObject:
+def _inner(spec: OldFields, context: ConversionContext) -> JsonObject:
     """Return what NodePools and NodeClaims have in common."""
     return {
-        "nodeClassRef": spec.tried({}, _class_ref, surroundings),
+        "nodeClassRef": spec.tried({}, _class_ref, context),
         "requirements": spec.tried([], requirements_of),
         **spec.tried({}, taints_of),
         **spec.carry("terminationGracePeriod"),
     }
 
 
-def _class_ref(spec: OldFields, surroundings: Surroundings) -> JsonObject:
+def _class_ref(spec: OldFields, context: ConversionContext) -> JsonObject:
     if "nodeClassRef" not in spec:
         spec.fail("nodeClassRef", "is missing", _HALF)
     ref = spec.child("nodeClassRef")
     name = ref.text("name") or ref.fail("name", "is missing", "name the node class")
     version, group, kind = ref.text("apiVersion"), ref.text("group"), ref.text("kind")
-    usual_group, usual_kind = surroundings.classes.get(name) or _usual_class(spec)
+    usual_group, usual_kind = context.classes.get(name) or _usual_class(spec)
     made = {
         "group": group or version.rpartition("/")[0] or usual_group,
         "kind": kind or usual_kind,
@@ -208,23 +208,23 @@ def _expiry(inner: OldFields, disruption: OldFields) -> JsonObject:
     if "expireAfter" not in disruption:
         return made
     old = disruption.take("expireAfter")
-    told = f"it is `spec.template.spec.expireAfter: {old}` today"
-    disruption.note(Change.RENAMED, "expireAfter", told)
+    text = f"it is `spec.template.spec.expireAfter: {old}` today"
+    disruption.note(Change.RENAMED, "expireAfter", text)
     return {"expireAfter": old}
 
 
-def _claim_expiry(spec: OldFields, pool: str, surroundings: Surroundings) -> JsonObject:
-    after = surroundings.expiries.get(pool, "720h") if pool else "Never"
+def _claim_expiry(spec: OldFields, pool: str, context: ConversionContext) -> JsonObject:
+    after = context.expiries.get(pool, "720h") if pool else "Never"
     if not pool:
-        told = "`Never`: a NodeClaim without a NodePool did not expire; today it does after 720h"
-        spec.note(Change.ADDED, "expireAfter", told)
-    elif pool in surroundings.expiries:
-        told = f"`{after}`, as NodePool {pool} says: today each NodeClaim has it"
-        spec.note(Change.ADDED, "expireAfter", told)
+        text = "`Never`: a NodeClaim without a NodePool did not expire; today it does after 720h"
+        spec.note(Change.ADDED, "expireAfter", text)
+    elif pool in context.expiries:
+        text = f"`{after}`, as NodePool {pool} says: today each NodeClaim has it"
+        spec.note(Change.ADDED, "expireAfter", text)
     else:
-        told = f"NodePool {pool} says it, and this call has none by that name; `{after}`, the "
-        told += "default, is written; give both in one call"
-        spec.note(Change.LOST, "expireAfter", told)
+        text = f"NodePool {pool} says it, and this call has none by that name; `{after}`, the "
+        text += "default, is written; give both in one call"
+        spec.note(Change.LOST, "expireAfter", text)
     return {"expireAfter": after}
 
 
@@ -238,22 +238,22 @@ def _disruption(old: OldFields) -> JsonObject:
     if (policy or _USUAL) == _USUAL and after not in (None, "Never"):
         what = f"is there next to `{_USUAL}`, which v1beta1 refuses"
         hint = "remove it, or convert: today they may be together"
-        old.object_to("consolidateAfter", what, hint)
+        old.add_problem("consolidateAfter", what, hint)
     if policy == "WhenEmpty" and after is None:
         what = "is missing, and v1beta1 refuses `WhenEmpty` without it"
-        old.object_to("consolidateAfter", what, "add how long a node may be empty, such as `30s`")
+        old.add_problem("consolidateAfter", what, "add how long a node may be empty, such as `30s`")
     if policy in _POLICIES:
-        told = f"it is `{_POLICIES[policy]}` today"
-        old.note(Change.RENAMED, "consolidationPolicy", told)
+        text = f"it is `{_POLICIES[policy]}` today"
+        old.note(Change.RENAMED, "consolidationPolicy", text)
     if not policy:
-        told = "`WhenEmptyOrUnderutilized`: the default of the old version, by today's name"
-        old.note(Change.ADDED, "consolidationPolicy", told)
+        text = "`WhenEmptyOrUnderutilized`: the default of the old version, by today's name"
+        old.note(Change.ADDED, "consolidationPolicy", text)
     made: JsonObject = {
         "consolidationPolicy": _POLICIES.get(policy, policy) or "WhenEmptyOrUnderutilized",
         "consolidateAfter": "0s",
         **old.carry("consolidateAfter", "budgets"),
     }
     if "consolidateAfter" not in old:
-        told = "`0s`: what the old version did where nothing is written"
-        old.note(Change.ADDED, "consolidateAfter", told)
+        text = "`0s`: what the old version did where nothing is written"
+        old.note(Change.ADDED, "consolidateAfter", text)
     return made

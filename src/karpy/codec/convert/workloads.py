@@ -22,7 +22,7 @@ _NAMING: Final = frozenset({"key", "topologyKey"})
 _ABOUT: Final = frozenset(
     {"description", "kubectl.kubernetes.io/last-applied-configuration", "managedFields"}
 )
-"""Fields whose texts tell of others and have no effect themselves."""
+"""Fields that describe objects or fields, and have no effect themselves."""
 
 
 def renamed(value: JsonObject, path: str, notes: Notes) -> JsonObject:
@@ -65,8 +65,8 @@ def _named(value: object, path: str, notes: Notes) -> object:
 
 
 def _mention(text: str, path: str, notes: Notes) -> None:
-    """Name an old name within a text, such as a script or a selector of another tool."""
+    """Note an old name within a text, such as a script or a selector of another tool."""
     for old, new in NEW_NAMES.items():
         if old in text:
-            told = f"this text names `{old}` and is left as it is; it is `{new}` today"
-            notes.add(Change.LOST, path, told)
+            remark = f"this text names `{old}` and is left as it is; it is `{new}` today"
+            notes.add(Change.LOST, path, remark)

@@ -1,4 +1,4 @@
-"""Objects as YAML that every reader takes for the same values."""
+"""Objects as YAML that every YAML reader reads as the same values."""
 
 import re
 from collections.abc import Iterable
@@ -13,20 +13,20 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.yamltext import parse_yaml
 
 _WIDTH: Final = 4096
-"""No text is broken into lines that its author wrote as one."""
+"""Wide enough that no line of a text is wrapped."""
 _AMBIGUOUS: Final = re.compile(
     r"^(?:[yYnN]|[-+]?\.?[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+|\d+-\d+-\d+.*)$"
 )
-"""Texts that some reader of YAML takes for a truth value, a number or a date."""
+"""Texts that some YAML readers take for a truth value, a number or a date."""
 _BREAKS: Final = re.compile("[\x85\u2028\u2029]")
-"""What some reader of YAML takes for the end of a line."""
+"""Characters that some YAML readers take for the end of a line."""
 _BEGIN: Final = re.compile(r"^---(?:[ \t]+(?P<rest>.*))?\n", re.MULTILINE)
 _START: Final = "---\n"
 
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: object) -> bool:
-        """Write out what appears more than once."""
+        """Write repeated objects in full, without aliases."""
         return data is not self
 
     def analyze_scalar(self, scalar: str) -> ScalarAnalysis:
@@ -80,11 +80,11 @@ def _written(product: Product) -> str:
 
 
 def _own(product: Product) -> str:
-    """Return the document as its author wrote it, from a new `---` on; nothing if that is gone."""
+    """Return the source text of the author after a new `---`; empty if there is none."""
     text = product.text
     if text and not text.endswith("\n"):
         text += "\n"
-        # The end of a file can be that of a text in it.
+        # The added line end may change a block scalar at the end of the file.
         text = text if parse_yaml(text) == product.value else ""
     begin = _BEGIN.search(text)
     if not text or begin is None:

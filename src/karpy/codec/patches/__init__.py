@@ -1,1 +1,1 @@
-"""LAW: pure; a patch and an object make a new object that shares what the patch left alone."""
+"""LAW: pure; a patch and an object make a new object, which shares all unchanged parts."""

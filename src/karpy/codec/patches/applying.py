@@ -1,4 +1,4 @@
-"""Server-side apply: merge a configuration, take away what it no longer names."""
+"""Server-side apply: merge a configuration, and remove the fields that it no longer has."""
 
 from typing import Any
 
@@ -30,29 +30,29 @@ def _merged(live: object, config: object, schema: Schema) -> object:
 
 
 def _merge_items(live: list[Any], config: list[Any], schema: Schema) -> list[Any]:
-    """Merge items by their keys; those only the live list has stay behind their neighbour."""
+    """Merge items by their keys; an item that only the live list has stays after its neighbour."""
     item = schema.item or PLAIN
-    there = {item_name(each, schema): each for each in live}
+    live_items = {item_name(each, schema): each for each in live}
     result = {
-        name: _merged(there.get(name), each, item)
+        name: _merged(live_items.get(name), each, item)
         for name, each in ((item_name(each, schema), each) for each in config)
     }
     order = list(result)
     neighbour = -1
-    for name in there:
+    for name in live_items:
         if name in result:
             neighbour = order.index(name)
         else:
             neighbour += 1
             order.insert(neighbour, name)
-    return [result.get(name, there.get(name)) for name in order]
+    return [result.get(name, live_items.get(name)) for name in order]
 
 
 def without_fields(obj: JsonObject, gone: FieldSet, kept: FieldSet, schema: Schema) -> JsonObject:
     """
-    Return an object without the fields of one set, except what the other set holds below them.
+    Return an object without the fields `gone`, except those below them that are `kept`.
 
-    What becomes empty goes with its last field.
+    An object or list whose last field goes is removed, too.
     """
     result = dict(obj)
     for key, value in obj.items():
@@ -68,7 +68,7 @@ def without_fields(obj: JsonObject, gone: FieldSet, kept: FieldSet, schema: Sche
 
 
 def _left(value: object, gone: FieldSet, kept: FieldSet | None, schema: Schema) -> object | None:
-    """Return what is left of a value, None if nothing is."""
+    """Return the rest of a value without the fields `gone`; None if nothing is left."""
     if is_member(gone) and kept is None:
         return None
     below, kept = children_of(gone), kept or {}

@@ -19,7 +19,7 @@ _ITSELF: Final = "."
 
 
 def applied_fields(value: JsonObject, schema: Schema) -> FieldSet:
-    """Return the fields that a configuration names."""
+    """Return the fields that a configuration sets."""
     return _fields(value, schema, is_owner_of_parents=False)
 
 
@@ -79,11 +79,11 @@ def compare(old: JsonObject, new: JsonObject, schema: Schema) -> tuple[FieldSet,
         if name not in before:
             changed[name] = _node(value, child, is_owner_of_parents=True)
             continue
-        was = before[name][0]
-        if was is value or was == value:
+        before_value = before[name][0]
+        if before_value is value or before_value == value:
             continue
-        if _have_parts(was, value, child):
-            inner_changed, inner_removed = compare(was, value, child)
+        if _have_parts(before_value, value, child):
+            inner_changed, inner_removed = compare(before_value, value, child)
             if inner_changed:
                 changed[name] = inner_changed
             if inner_removed:
@@ -128,9 +128,9 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
         if name not in result:
             result[name] = node
         elif result[name] is not node:
-            mine = result[name]
-            below = union(children_of(mine), children_of(node))
-            result[name] = _made(below, is_in=is_member(mine) or is_member(node))
+            present = result[name]
+            below = union(children_of(present), children_of(node))
+            result[name] = _set_node(below, is_in=is_member(present) or is_member(node))
     return result
 
 
@@ -138,14 +138,14 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
     """Return the fields of one that the other does not have."""
     result: FieldSet = {}
     for name, node in one.items():
-        its = other.get(name)
-        if its is None:
+        counterpart = other.get(name)
+        if counterpart is None:
             result[name] = node
             continue
-        below = difference(children_of(node), children_of(its))
-        is_in = is_member(node) and not is_member(its)
+        below = difference(children_of(node), children_of(counterpart))
+        is_in = is_member(node) and not is_member(counterpart)
         if below or is_in:
-            result[name] = _made(below, is_in=is_in)
+            result[name] = _set_node(below, is_in=is_in)
     return result
 
 
@@ -153,17 +153,17 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
     """Return the fields that both have."""
     result: FieldSet = {}
     for name, node in one.items():
-        its = other.get(name)
-        if its is None:
+        counterpart = other.get(name)
+        if counterpart is None:
             continue
-        below = intersection(children_of(node), children_of(its))
-        is_in = is_member(node) and is_member(its)
+        below = intersection(children_of(node), children_of(counterpart))
+        is_in = is_member(node) and is_member(counterpart)
         if below or is_in:
-            result[name] = _made(below, is_in=is_in)
+            result[name] = _set_node(below, is_in=is_in)
     return result
 
 
-def _made(below: FieldSet, *, is_in: bool) -> FieldSet:
+def _set_node(below: FieldSet, *, is_in: bool) -> FieldSet:
     return {_ITSELF: {}, **below} if below and is_in else below
 
 

@@ -13,11 +13,11 @@ _UNPROCESSABLE: Final = 422
 _TOO_LARGE: Final = 413
 _OPERATIONS_MAX: Final = 10_000
 _COPIED_MAX: Final = 3 * 2**20
-"""So many bytes may be copied and moved."""
+"""Most bytes that the operations `copy` and `move` of a patch may add up to."""
 _COPIES: Final = ("copy", "move")
 _APPEND: Final = "-"
 _INDEX_MAX: Final = 10
-"""So many digits may an index have."""
+"""Most digits of an index."""
 Value: TypeAlias = object
 
 
@@ -50,7 +50,7 @@ def apply_json_patch(obj: JsonObject, operations: Sequence[JsonObject]) -> JsonO
 
 
 def _size(value: Value) -> int:
-    """Return how many bytes a value has; raise Invalid if it is too deep to be put elsewhere."""
+    """Return the size of a value in bytes; raise Invalid if it nests too deeply to be copied."""
     if is_too_deep(value):
         raise _refusal(f"it copies what is nested more than {DEPTH_MAX} deep")
     return len(msgspec.json.encode(value))

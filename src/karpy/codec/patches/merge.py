@@ -1,4 +1,4 @@
-"""Merge patches (RFC 7386): what is given replaces, objects merge, null removes."""
+"""Merge patches (RFC 7386): objects merge, null removes a field, other values replace it."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from karpy.codec.fields import JsonObject
 
 
 def merge(target: JsonObject, patch: JsonObject) -> JsonObject:
-    """Return the target with the patch merged in; what it leaves alone is shared."""
+    """Return the target with the patch merged in; unchanged parts are shared."""
     result = dict(target)
     for key, value in patch.items():
         if value is None:

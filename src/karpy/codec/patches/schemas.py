@@ -1,4 +1,4 @@
-"""How the fields of built-in kinds merge: which lists have keys, which values are taken whole."""
+"""How fields merge: which lists have keys, and which values are replaced as a whole."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -14,28 +14,28 @@ class Schema(Struct, frozen=True, gc=False):
     """
     How a value merges.
 
-    Without anything said, objects merge field by field and lists are taken whole.
+    By default, objects merge field by field, and lists are replaced as a whole.
     """
 
     fields: Mapping[str, "Schema"] = {}
     values: "Schema | None" = None
-    """How the values of an object merge whose field names are free."""
+    """How the values of a mapping with arbitrary keys merge."""
     item: "Schema | None" = None
     """How the items of a list merge."""
     keys: tuple[str, ...] = ()
-    """What tells the items of a list apart for a server-side apply."""
+    """The fields that identify an item of a list in a server-side apply."""
     key: str = ""
-    """What tells them apart for a strategic merge patch."""
+    """The field that identifies an item of a list in a strategic merge patch."""
     usual: Mapping[str, str] = {}
-    """What keys are if an item leaves them out."""
+    """The defaults of keys that an item omits."""
     is_set: bool = False
     """A list in which each text occurs once."""
     is_merged_set: bool = False
-    """A set for strategic merge patches too."""
+    """A list that is a set in strategic merge patches, too."""
     is_atomic: bool = False
-    """An object that is taken whole by a server-side apply."""
+    """An object that a server-side apply replaces as a whole."""
     is_replaced: bool = False
-    """An object that is taken whole by a strategic merge patch."""
+    """An object that a strategic merge patch replaces as a whole."""
     drops_others: bool = False
     """`$retainKeys`: setting one field of it drops the others."""
 

@@ -1,4 +1,4 @@
-"""Strategic merge patches: merge patches that know which lists have keys."""
+"""Strategic merge patches: merge patches that merge lists by the keys of their items."""
 
 from collections import deque
 from operator import itemgetter
@@ -17,14 +17,14 @@ _DROP: Final = "$deleteFromPrimitiveList/"
 
 
 def merge_strategically(target: JsonObject, patch: JsonObject, schema: Schema) -> JsonObject:
-    """Return the target with the patch merged in; what it leaves alone is shared."""
+    """Return the target with the patch merged in; unchanged parts are shared."""
     _check_directives(patch)
     directive = patch.get(_DIRECTIVE)
     if directive == "replace":
         return _plain({key: value for key, value in patch.items() if key != _DIRECTIVE})
     if directive == "delete":
         return {}
-    result, orders = _begun(target, patch)
+    result, orders = _with_directives(target, patch)
     for key, value in patch.items():
         if key[:1] == "$":
             continue
@@ -39,8 +39,10 @@ def merge_strategically(target: JsonObject, patch: JsonObject, schema: Schema) -
     return result
 
 
-def _begun(target: JsonObject, patch: JsonObject) -> tuple[JsonObject, dict[str, list[Any]]]:
-    """Return what the directives of a patch leave of its target, and the orders they ask for."""
+def _with_directives(
+    target: JsonObject, patch: JsonObject
+) -> tuple[JsonObject, dict[str, list[Any]]]:
+    """Return the target after the directives of a patch, and the orders of lists that it sets."""
     if not any(key[:1] == "$" for key in patch):
         return dict(target), {}
     kept = set(patch.get(_RETAIN) or target)
@@ -98,8 +100,8 @@ def _ordered(items: list[Any], wanted: list[Any], before: list[Any], schema: Sch
     """
     Bring items into the order of a patch.
 
-    Items the patch does not name keep their order, each before the first item of the patch that
-    it was before already, or else at the end.
+    Items that the patch does not name keep their order. Each stays before the first named item
+    that it preceded already; without such an item it moves to the end.
     """
     rank = {_name(each, schema): place for place, each in enumerate(wanted)}
     place = {_name(each, schema): place for place, each in enumerate(before)}
@@ -124,7 +126,7 @@ def _name(item: object, schema: Schema) -> object:
 
 
 def _plain(value: JsonObject) -> JsonObject:
-    """Return what is new without the directives and nulls that a patch may carry."""
+    """Return a new value without the directives and nulls of its patch."""
     result: JsonObject = {}
     for key, each in value.items():
         if key[:1] == "$" or each is None:
@@ -155,5 +157,5 @@ def _check_directives(patch: JsonObject) -> None:
 
 
 def _refusal(what: str, hint: str) -> BadRequest:
-    """Say that a patch makes no sense; API servers say the same, some of it with a 500."""
+    """Return the error for an invalid patch; for some of these, API servers answer 500."""
     return BadRequest(what, status=_BAD_REQUEST, hint=hint)

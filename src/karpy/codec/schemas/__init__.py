@@ -1,1 +1,1 @@
-"""The custom resources as types, and what an API server must know about them, made from these."""
+"""The custom resources as types, and their CustomResourceDefinitions, generated from these."""

@@ -63,4 +63,4 @@ _ABOUT_ALL: Final = about("What is known about the object, one entry per questio
 Conditions = Annotated[list[Condition], _BY_TYPE, _ABOUT_ALL]
 ClaimConditions = Annotated[list[ClaimCondition], _BY_TYPE, _ABOUT_ALL]
 PlainConditions = Annotated[list[Condition], _ABOUT_ALL]
-"""Of kinds whose lists of conditions are replaced as a whole."""
+"""For kinds whose list of conditions a server-side apply replaces as a whole."""

@@ -52,7 +52,7 @@ class Column(Struct, frozen=True):
 
 
 class CustomKind(Struct, frozen=True):
-    """A kind of ours and all that an API server must know about it."""
+    """A custom kind, with all that its CustomResourceDefinition needs."""
 
     kind: Kind
     about: str
@@ -64,7 +64,7 @@ class CustomKind(Struct, frozen=True):
     category: str = "karpenter"
     needs_spec: bool = True
     replicas: tuple[str, str] | None = None
-    """Where `kubectl scale` writes, and where it reads how many there are."""
+    """Paths of the replicas that `kubectl scale` writes, and of those that it reads."""
 
     @property
     def name(self) -> str:
@@ -96,7 +96,7 @@ class CustomKind(Struct, frozen=True):
         }
 
     def to_yaml(self) -> str:
-        """Return the CustomResourceDefinition as people read and `kubectl apply` takes it."""
+        """Return the CustomResourceDefinition as YAML for `kubectl apply`."""
         return yaml.safe_dump(self.to_json(), width=_WIDTH)
 
     def _version(self) -> JsonObject:
@@ -229,4 +229,4 @@ CUSTOM_KINDS: Final = (
         needs_spec=False,
     ),
 )
-"""In the order people meet them."""
+"""The kinds that most users write come first."""

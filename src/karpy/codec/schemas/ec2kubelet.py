@@ -1,4 +1,4 @@
-"""What an EC2NodeClass tells the kubelet of its nodes."""
+"""The kubelet settings of an EC2NodeClass."""
 
 from typing import Annotated, Final
 

@@ -37,7 +37,7 @@ _AWS_LAUNCH: Final = (
     "placement-group-id",
     "placement-group-partition",
 )
-"""What is known of a machine only once it is launched; no instance type has it."""
+"""Labels that a machine gets when it is launched; no instance type has them."""
 _KWOK: Final = (
     "instance-cpu",
     "instance-family",
@@ -48,7 +48,7 @@ _KWOK: Final = (
 
 _AWS_TYPE_LABELS: Final = ("ec2nodeclass", *(f"instance-{each}" for each in _AWS_INSTANCE))
 AWS_LABELS: Final = tuple(f"karpenter.k8s.aws/{each}" for each in (*_AWS_TYPE_LABELS, *_AWS_LAUNCH))
-"""All keys of that domain that a NodePool may name."""
+"""All keys of the domain karpenter.k8s.aws that a NodePool may name."""
 
 
 def _own(domain: str, names: Iterable[str]) -> str:
@@ -80,13 +80,13 @@ def _of(subject: str, *checks: Rule) -> tuple[Rule, ...]:
 
 
 CLAIM_KEY: Final = _of("self", _KARPENTER, _label(HOSTNAME), _KWOK_DOMAIN, _AWS)
-"""What a NodeClaim may ask for."""
+"""Rules for the keys of a NodeClaim's requirements."""
 POOL_KEY: Final = _of("self", _KARPENTER, _label(NODE_POOL), _label(HOSTNAME), _KWOK_DOMAIN, _AWS)
-"""What a NodePool may ask for: it is a NodePool already."""
+"""Rules for the keys of a NodePool's requirements: as CLAIM_KEY, but without the NodePool label."""
 OVERLAY_KEY: Final = _of("self", _KARPENTER, _label(HOSTNAME), _AWS_TYPES_ALONE)
-"""What a NodeOverlay may select by: it changes instance types, not machines."""
+"""Rules for the keys of a NodeOverlay's requirements: labels of instance types, not machines."""
 POOL_LABELS: Final = tuple(
     Rule(f"self.all(x, {each.expression})", each.message)
     for each in _of("x", _KARPENTER, _label(NODE_POOL), _label(HOSTNAME), _AWS)
 )
-"""What a NodePool may write on its nodes."""
+"""Rules for the labels that a NodePool sets on its nodes."""

@@ -45,7 +45,7 @@ def _written_out(schema: JsonObject, named: dict[str, JsonObject]) -> JsonObject
 
 
 def _referred(schema: JsonObject, named: dict[str, JsonObject]) -> JsonObject:
-    """Return what a schema refers to; "this or null" is this, since it may be left out."""
+    """Resolve a reference or union; "this or null" becomes this: absent fields replace null."""
     if "$ref" in schema:
         return _written_out(named[schema["$ref"]], named)
     given = [each for each in schema.get("anyOf", ()) if each != _NULL]

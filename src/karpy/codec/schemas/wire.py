@@ -17,7 +17,7 @@ _CAPITALS: Final = {
 """Words that Kubernetes does not write in camel case, unless a name begins with them."""
 
 DEFAULT: Final = "x-default"
-"""Stands for `default` until the schema is written out; msgspec has a use for that word itself."""
+"""Stands for `default` until the schema is written out, because msgspec writes `default` itself."""
 
 _AMOUNT: Final = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 QUANTITY_PATTERN: Final = rf"^(\+|-)?{_AMOUNT}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{_AMOUNT}))?$"
@@ -49,7 +49,7 @@ def about(text: str) -> Meta:
 
 
 def rules(*all_of: Rule) -> Meta:
-    """Ask for what a schema cannot express."""
+    """Add CEL rules for what a schema cannot express."""
     each = [{"message": rule.message, "rule": rule.expression} for rule in all_of]
     return Meta(extra_json_schema={"x-kubernetes-validations": each})
 

@@ -38,12 +38,12 @@ def _address(text: str) -> _Address:
     return address
 
 
-def _made(address: _Address) -> JsonObject:
+def _as_object(address: _Address) -> JsonObject:
     return {"ip": str(address)}
 
 
 def _ip(text: str) -> JsonObject:
-    return _made(_address(text))
+    return _as_object(_address(text))
 
 
 def _of(ip: JsonObject) -> _Address:
@@ -81,7 +81,7 @@ def _network(cidr: JsonObject) -> _Network:
     return ip_interface(cidr["cidr"]).network
 
 
-def _holds(cidr: JsonObject, other: JsonObject | str) -> bool:
+def _contains(cidr: JsonObject, other: JsonObject | str) -> bool:
     if isinstance(other, str):
         other = _cidr(other) if "/" in other else _ip(other)
     if "ip" in other:
@@ -98,7 +98,7 @@ def _is_within(inner: _Network, outer: _Network) -> bool:
 
 
 def _url(text: str) -> JsonObject:
-    """Take what Go's url.ParseRequestURI takes: an absolute URL or an absolute path."""
+    """Accept what Go's url.ParseRequestURI accepts: an absolute URL or an absolute path."""
     parts = urlsplit(text)
     if not (parts.scheme or text.startswith("/")) or any(sign < " " for sign in text):
         msg = f"{text!r} is no URL"
@@ -132,11 +132,11 @@ ADDRESS_FUNCTIONS: Final = (
     method("isGlobalUnicast", _IP, "bool", lambda ip: _is_global(_of(ip))),
     CelFunction("isCIDR", ("string",), "bool", _succeeds(_cidr)),
     CelFunction("cidr", ("string",), "object", _cidr),
-    method("containsIP", ("object", "object"), "bool", _holds),
-    method("containsIP", ("object", "string"), "bool", _holds),
-    method("containsCIDR", ("object", "object"), "bool", _holds),
-    method("containsCIDR", ("object", "string"), "bool", _holds),
-    method("ip", ("object",), "object", lambda cidr: _made(ip_interface(cidr["cidr"]).ip)),
+    method("containsIP", ("object", "object"), "bool", _contains),
+    method("containsIP", ("object", "string"), "bool", _contains),
+    method("containsCIDR", ("object", "object"), "bool", _contains),
+    method("containsCIDR", ("object", "string"), "bool", _contains),
+    method("ip", ("object",), "object", lambda cidr: _as_object(ip_interface(cidr["cidr"]).ip)),
     method("prefixLength", ("object",), "int", lambda cidr: _network(cidr).prefixlen),
     method("masked", ("object",), "object", lambda cidr: {"cidr": str(_network(cidr))}),
     CelFunction("isURL", ("string",), "bool", _succeeds(_url)),

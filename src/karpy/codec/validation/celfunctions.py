@@ -1,7 +1,7 @@
 """
 Functions that Kubernetes adds to CEL: regular expressions, lists, sets, quantities.
 
-What is no plain value there is an object here, with all that equality depends on in it.
+Types that are no plain values, such as quantities, are objects here, equal if their fields are.
 """
 
 import re
@@ -48,11 +48,11 @@ def _quantity(text: str) -> JsonObject:
         raise ValueError(msg)
     number, suffix = Decimal(found[1]), found[2] or ""
     if suffix in _SUFFIXES:
-        return _made(number * _SUFFIXES[suffix])
-    return _made(number.scaleb(int(suffix[1:])))
+        return _as_object(number * _SUFFIXES[suffix])
+    return _as_object(number.scaleb(int(suffix[1:])))
 
 
-def _made(number: Decimal) -> JsonObject:
+def _as_object(number: Decimal) -> JsonObject:
     return {"quantity": format(number.normalize(), "f")}
 
 
@@ -83,8 +83,8 @@ def _as_integer(quantity: JsonObject) -> int:
 def _quantity_functions() -> list[CelFunction]:
     one, two = ("object",), ("object", "object")
     sums: list[tuple[str, Callable[[JsonObject, JsonObject | int], JsonObject]]] = [
-        ("add", lambda a, b: _made(_number(a) + _number(b))),
-        ("sub", lambda a, b: _made(_number(a) - _number(b))),
+        ("add", lambda a, b: _as_object(_number(a) + _number(b))),
+        ("sub", lambda a, b: _as_object(_number(a) - _number(b))),
     ]
     return [
         CelFunction("quantity", ("string",), "object", _quantity),
@@ -92,7 +92,7 @@ def _quantity_functions() -> list[CelFunction]:
         method("compareTo", two, "int", _compared),
         method("isGreaterThan", two, "bool", lambda a, b: _compared(a, b) > 0),
         method("isLessThan", two, "bool", lambda a, b: _compared(a, b) < 0),
-        method("sign", one, "int", lambda a: _compared(a, _made(Decimal(0)))),
+        method("sign", one, "int", lambda a: _compared(a, _as_object(Decimal(0)))),
         method("isInteger", one, "bool", _is_integer),
         method("asInteger", one, "int", _as_integer),
         method("asApproximateFloat", one, "double", lambda a: float(_number(a))),
@@ -120,4 +120,4 @@ FUNCTIONS: Final = (
     *_quantity_functions(),
     *ADDRESS_FUNCTIONS,
 )
-"""All of them; docs/crds.md lists those that are missing."""
+"""All supported functions; docs/crds.md lists those that are missing."""

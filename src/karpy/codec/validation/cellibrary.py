@@ -1,4 +1,4 @@
-"""The CEL library, and how a function of ours is registered with it."""
+"""The CEL library, and the registration of further functions with it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 @cache
 def _library() -> ModuleType:
-    """Return the package, which says nothing about its types, when it is first asked."""
+    """Import the package on first use; it has no type annotations."""
     return import_module("cel_expr_python.cel")
 
 
@@ -31,7 +31,7 @@ def _types() -> Mapping[str, Any]:
 
 
 class Answer(Protocol):
-    """What an expression comes to; an error is an answer too, and its value is its message."""
+    """The result of an expression; an error is an answer too, and its value is its message."""
 
     def value(self) -> object: ...
 
@@ -39,7 +39,7 @@ class Answer(Protocol):
 
 
 def is_error(answer: Answer) -> bool:
-    """Say whether an answer is that something went wrong."""
+    """Say whether an answer is an error."""
     return bool(answer.type() == _library().Type.ERROR)
 
 
@@ -51,10 +51,10 @@ class Expression(Protocol):
 
 
 class Environment(Protocol):
-    """What expressions are compiled in."""
+    """The variables and functions with which expressions are compiled."""
 
     def compile(self, expression: str) -> Expression:
-        """Compile an expression; raise RuntimeError if it makes no sense."""
+        """Compile an expression; raise RuntimeError if it is invalid."""
 
 
 class CelFunction(Struct, frozen=True):
@@ -75,7 +75,7 @@ def method(
 
 
 def new_environment(functions: Sequence[CelFunction]) -> Environment:
-    """Return what rules are compiled in: `self`, `oldSelf`, and all that Kubernetes adds to CEL."""
+    """Return an environment with `self`, `oldSelf`, and the functions that Kubernetes adds."""
     types = _types()
     extensions = [
         getattr(import_module(f"cel_expr_python.ext.ext_{name}"), f"Ext{name.capitalize()}")()

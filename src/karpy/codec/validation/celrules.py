@@ -1,4 +1,4 @@
-"""CEL rules of a schema, compiled; what they say in the words of an API server."""
+"""CEL rules of a schema, compiled, with faults in the words of an API server."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ _OPTIONAL_OLD_SELF: Final = (
 
 
 class CelError(Struct, frozen=True):
-    """What went wrong with an expression."""
+    """The error of an expression."""
 
     problem: str
 
@@ -53,19 +53,19 @@ class CelRule(Struct, frozen=True):
 
     source: Mapping[str, Any]
     type: str
-    """The type of the values it is about."""
+    """The schema type of the values that it checks."""
     test: Callable[[Mapping[str, object]], object]
     """Returns True, False, or a CelError."""
-    tell: Expression | None
-    """Computes the message."""
+    message_expression: Expression | None
+    """Computes the message, if the rule has a `messageExpression`."""
     field: str
     is_transition: bool
     is_optional: bool
-    """Whether it is asked even if there was nothing before."""
+    """Whether a transition rule is evaluated even without an old value."""
 
     def fault(self, value: object, old: object, path: str, shown: object) -> Fault | None:
         """
-        Ask the rule about a value; None if it holds, or has nothing to say.
+        Evaluate the rule for a value; None if it holds or does not apply.
 
         `shown` is the value as the user wrote it.
         """
@@ -77,8 +77,8 @@ class CelRule(Struct, frozen=True):
         if answer is True:
             return None
         if answer is not False:
-            told = self._broken(answer)
-            return Fault(FaultKind.INVALID, path, self.type, told, is_broken=True)
+            detail = self._broken(answer)
+            return Fault(FaultKind.INVALID, path, self.type, detail, is_broken=True)
         where = ".".join(each for each in (path, self.field) if each)
         kind = _REASONS.get(self.source.get("reason", ""), FaultKind.INVALID)
         if isinstance(shown, dict | list):
@@ -87,9 +87,9 @@ class CelRule(Struct, frozen=True):
         return Fault(kind, where, shown, detail)
 
     def _message(self, data: Mapping[str, object]) -> str:
-        if self.tell is not None:
-            told = _answer(self.tell, data)
-            text = told.strip() if isinstance(told, str) else ""
+        if self.message_expression is not None:
+            message = _answer(self.message_expression, data)
+            text = message.strip() if isinstance(message, str) else ""
             if text and "\n" not in text and len(text) <= _MESSAGE_MAX:
                 return text
         return self._name() if self.source.get("message") else f"failed rule: {self._name()}"
@@ -117,7 +117,7 @@ def _environment() -> Environment:
 
 
 def compile_rule(source: Mapping[str, Any], type_: str) -> CelRule | None:
-    """Compile one entry of `x-kubernetes-validations`; None if it cannot be."""
+    """Compile one entry of `x-kubernetes-validations`; None if it cannot be compiled."""
     text = source["rule"]
     is_transition = bool(_OLD_SELF.search(text))
     is_optional = is_transition and bool(source.get("optionalOldSelf"))
@@ -139,12 +139,12 @@ def compile_rule(source: Mapping[str, Any], type_: str) -> CelRule | None:
 
 
 def _is_unchanged(data: Mapping[str, object]) -> bool:
-    """Answer the most common of all rules without CEL, which would copy both values for it."""
+    """Evaluate the most common rule without CEL, which would copy both values."""
     return data["self"] == data["oldSelf"]
 
 
 def compile_test(text: str) -> Callable[[Mapping[str, object]], object] | None:
-    """Compile an expression to a function of its variables; None if it makes no sense to us."""
+    """Compile an expression to a function of its variables; None if it cannot be compiled."""
     expression = _compiled(text)
     if expression is None:
         return None
@@ -159,11 +159,11 @@ def compile_test(text: str) -> Callable[[Mapping[str, object]], object] | None:
 
 
 def _answer(expression: Expression, data: Mapping[str, object]) -> object:
-    """Return what an expression comes to, or what went wrong with it."""
+    """Return the value of an expression, or its error."""
     try:
         answer = expression.eval(data=data)
     except RuntimeError as error:
-        # It costs too much, or is given what no value of CEL can be.
+        # It exceeds its cost budget, or a variable is no value of CEL.
         return CelError(str(error))
     value = answer.value()
     is_answer = isinstance(value, bool) or not is_error(answer)
@@ -183,13 +183,13 @@ def _compiled(text: str) -> Expression | None:
 
 
 def _fields_used(text: str) -> frozenset[str] | None:
-    """Return which fields of `self` a rule looks at; None if it may be any."""
+    """Return the fields of `self` that a rule reads; None if it may read any."""
     names = [found[1] for found in _SELF.finditer(text)]
     return None if None in names or "olds" in text else frozenset(names)
 
 
 def _cut(value: object, fields: frozenset[str]) -> object:
-    """Leave out what a rule does not look at: every value costs time to be handed over."""
+    """Keep only the fields that a rule reads: passing a value to CEL takes time."""
     if not isinstance(value, dict):
         return value
     return {key: value[key] for key in fields if key in value}

@@ -40,7 +40,7 @@ _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/"
 
 
 def escaped(name: str) -> str:
-    """Write the name of a field as rules do; one that they cannot write stays as it is."""
+    """Write the name of a field as rules do; a name that CEL cannot express is unchanged."""
     if name in _RESERVED:
         return f"__{name}__"
     if not _NAME.fullmatch(name):
@@ -49,7 +49,7 @@ def escaped(name: str) -> str:
 
 
 def converter(schema: Schema) -> Converter | None:
-    """Return how to change values of a schema for rules; None if they can stay as they are."""
+    """Return a function that converts values of a schema for rules; None if none is needed."""
     match schema.get("type"):
         case "number":
             return _number

@@ -1,4 +1,4 @@
-"""Which old value belongs to a new one, so that a value that did not change is not a fault."""
+"""The old value of each new one, so that an unchanged value is not a fault."""
 
 from typing import Any, Final
 
@@ -6,14 +6,14 @@ from karpy.codec.validation.shaping import Schema
 
 
 class Uncorrelated:
-    """Stands for the old value where there is none, or where it cannot be told which it is."""
+    """Stands for an old value that does not exist or cannot be identified."""
 
 
 NOTHING: Final = Uncorrelated()
 
 
 def old_field(old: object, key: str) -> object:
-    """Return what a field was."""
+    """Return the old value of a field."""
     if not isinstance(old, dict):
         return NOTHING
     value = old.get(key)
@@ -21,7 +21,7 @@ def old_field(old: object, key: str) -> object:
 
 
 class OldItems:
-    """The items of a list as they were; only those of a map-type list can be told apart."""
+    """The old items of a list; only those of a map-type list can be identified."""
 
     def __init__(self, schema: Schema, old: object) -> None:
         self._keys: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class OldItems:
                 self._items.setdefault(self._key(each), each)
 
     def of(self, item: object) -> object:
-        """Return what an item was."""
+        """Return the old value of an item."""
         return self._items.get(self._key(item), NOTHING) if self._items else NOTHING
 
     def _key(self, item: object) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""What is wrong with the schemas of a CustomResourceDefinition."""
+"""The faults of the schemas in a CustomResourceDefinition."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -13,10 +13,10 @@ _MANY: Final = ("allOf", "anyOf", "oneOf")
 
 
 def definition_faults(versions: Sequence[JsonObject]) -> Iterator[Fault]:
-    """Find the patterns that are none."""
+    """Find the patterns that are no valid regular expressions."""
     for index, version in enumerate(versions):
         schema = ((version or {}).get("schema") or {}).get("openAPIV3Schema") or {}
-        # With one version, a server speaks of the schema as of one for all versions.
+        # With one version, an API server names the schema as one for all versions.
         place = "spec.validation" if len(versions) == 1 else f"spec.versions[{index}].schema"
         yield from _pattern_faults(schema, f"{place}.openAPIV3Schema")
 

@@ -1,4 +1,4 @@
-"""What is wrong with an object, in the words of an API server."""
+"""The faults of an object, in the words of an API server."""
 
 import json
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ _STATUS: Final = 422
 
 
 class FaultKind(Enum):
-    """What is wrong with a field; the value is how messages begin."""
+    """The kind of a fault; its value is the beginning of the message."""
 
     REQUIRED = "Required value"
     INVALID = "Invalid value"
     TYPE_INVALID = "Invalid value "
-    """Begins like INVALID, but no rule can be asked about such a value."""
+    """Has the text of INVALID, but no rule can be evaluated on such a value."""
     NOT_SUPPORTED = "Unsupported value"
     DUPLICATE = "Duplicate value"
     FORBIDDEN = "Forbidden"
@@ -45,19 +45,19 @@ class Omitted(Enum):
 
 
 class Fault(Struct, frozen=True):
-    """One thing that is wrong with an object."""
+    """One fault of an object."""
 
     kind: FaultKind
     path: str
-    """Where, as `spec.weight`; empty for the object itself."""
+    """The field, as `spec.weight`; empty for the object itself."""
     value: object = Omitted.VALUE
     detail: str = ""
     is_broken: bool = False
-    """Whether a rule came to no answer, rather than to a no."""
+    """Whether the evaluation of a rule failed, rather than that the rule does not hold."""
 
     @property
     def blocks_rules(self) -> bool:
-        """Say whether rules cannot be asked before this is mended."""
+        """Say whether rules cannot be evaluated before this fault is corrected."""
         return self.kind in _BLOCKING
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class Fault(Struct, frozen=True):
         return f"{self.path or '<nil>'}: {words}"
 
 
-RULES_NOT_ASKED: Final = Fault(
+RULES_NOT_CHECKED: Final = Fault(
     FaultKind.INVALID,
     "",
     None,
@@ -80,10 +80,10 @@ RULES_NOT_ASKED: Final = Fault(
 
 
 def refuse(kind: str, name: str, faults: Iterable[Fault]) -> Invalid:
-    """Make the error that tells all faults of an object; `kind` as `NodePool.karpenter.sh`."""
+    """Make the error with all faults of an object; `kind` as `NodePool.karpenter.sh`."""
     texts = list(dict.fromkeys(str(fault) for fault in faults))
-    told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    return Invalid(f"{kind} {json.dumps(name)} is invalid: {told}", status=_STATUS)
+    shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    return Invalid(f"{kind} {json.dumps(name)} is invalid: {shown}", status=_STATUS)
 
 
 def _shown(value: object) -> str:

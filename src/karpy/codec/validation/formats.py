@@ -1,4 +1,4 @@
-"""Formats of texts that an API server checks; it ignores those it does not know, and so do we."""
+"""Formats of texts that an API server checks; unknown formats are ignored, here as there."""
 
 import base64
 import binascii
@@ -27,7 +27,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_ipv4(text: str) -> bool:
-    """Take leading zeros too, as an API server does out of old habit."""
+    """Accept leading zeros too, as an API server does for compatibility."""
     return _parses(IPv4Address, _LEADING_ZEROS.sub("", text))
 
 

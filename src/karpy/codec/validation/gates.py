@@ -1,4 +1,4 @@
-"""A quick yes: schemas in the dialect that jsonschema-rs compiles."""
+"""A quick check of valid values, by schemas in the dialect that jsonschema-rs compiles."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -30,10 +30,10 @@ _MANY: Final = ("allOf", "anyOf", "oneOf")
 
 def gate(schema: Schema) -> Callable[[object], bool]:
     """
-    Return a function that lets valid values pass in a few microseconds.
+    Return a function that accepts valid values within a few microseconds.
 
-    It never lets an invalid one pass. What it holds back is not always invalid: Draft 4 takes 1.0
-    for no integer, for example. `schema_faults` decides.
+    It never accepts an invalid value. A value that it does not accept may still be valid, such as
+    1.0, which is no integer in Draft 4: `schema_faults` decides.
     """
     try:
         made = json_schema().Draft4Validator(
@@ -44,7 +44,7 @@ def gate(schema: Schema) -> Callable[[object], bool]:
             offline=True,
         )
     except ValueError:
-        # A pattern it cannot compile; then everything is looked at by hand.
+        # A pattern cannot be compiled: leave every value to `schema_faults`.
         return lambda _: False
     is_valid: Callable[[object], bool] = made.is_valid
     return is_valid

@@ -1,4 +1,4 @@
-"""Lists that are sets or maps must not say a thing twice."""
+"""The check that lists of type set or map have no repeated entries."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -12,7 +12,7 @@ _KEYS: Final = "x-kubernetes-list-map-keys"
 
 
 def only_list_types(schema: Schema) -> Schema:
-    """Return what of a schema is on the way to a list of which entries may not repeat."""
+    """Return the parts of a schema that lead to lists whose entries may not repeat."""
     made: JsonObject = {}
     if schema.get(_TYPE) in {"set", "map"}:
         made = {key: schema[key] for key in (_TYPE, _KEYS) if key in schema}
@@ -66,9 +66,9 @@ def _map_faults(value: list[Any], keys: tuple[str, ...], path: str) -> Iterator[
 
 
 def _repeated(value: list[Any], path: str) -> Iterator[Fault]:
-    is_told: dict[str, bool] = {}
+    is_reported: dict[str, bool] = {}
     for index, each in enumerate(value):
         mark = repr(sorted(each.items())) if isinstance(each, dict) else repr(each)
-        if is_told.get(mark) is False:
+        if is_reported.get(mark) is False:
             yield Fault(FaultKind.DUPLICATE, f"{path}[{index}]", each)
-        is_told[mark] = mark in is_told
+        is_reported[mark] = mark in is_reported

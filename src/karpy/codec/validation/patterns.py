@@ -1,4 +1,4 @@
-"""Regular expressions as an API server reads them, which is not quite as Python does."""
+"""Regular expressions in the syntax of an API server, which differs from Python's."""
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
@@ -11,12 +11,12 @@ from karpy.codec.validation.celrules import CelError, compile_test
 
 @cache
 def json_schema() -> ModuleType:
-    """Return the package that checks schemas, when it is first asked."""
+    """Import the package that checks schemas on first use."""
     return import_module("jsonschema_rs")
 
 
 def linear() -> object:
-    """Return options for patterns that never take longer than the text is long, as Go's."""
+    """Return options for patterns that match in linear time, as Go's do."""
     return json_schema().RegexOptions()
 
 
@@ -24,11 +24,11 @@ _INVALID: Final = "INVALID_ARGUMENT: invalid regular expression: "
 
 
 class PatternInvalid(ValueError):
-    """A pattern is none; the text says why, as a server does."""
+    """A pattern is no regular expression; the text says why, in the words of an API server."""
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise PatternInvalid if a pattern is none for the engine that API servers have."""
+    """Raise PatternInvalid if an API server cannot compile a pattern."""
     answer = _search(pattern, "")
     if isinstance(answer, CelError):
         raise PatternInvalid(answer.problem.removeprefix(_INVALID))
@@ -44,19 +44,19 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     try:
         made = json_schema().Draft4Validator({"pattern": pattern}, pattern_options=linear())
     except ValueError:
-        # Something only Go knows, such as a named group.
+        # The pattern has syntax that only Go supports, such as a named group.
         return lambda text: _search(pattern, text) is True
     is_valid: Callable[[str], bool] = made.is_valid
     return is_valid
 
 
 def _search(pattern: str, text: str) -> object:
-    """Ask RE2, of which Go's engine is a descendant, and which CEL brings along."""
-    return _asker()({"self": {"pattern": pattern, "text": text}})
+    """Search with RE2, which the CEL library contains and Go's engine derives from."""
+    return _re2_test()({"self": {"pattern": pattern, "text": text}})
 
 
 @cache
-def _asker() -> Callable[[Mapping[str, object]], object]:
+def _re2_test() -> Callable[[Mapping[str, object]], object]:
     test = compile_test("self.text.matches(self.pattern)")
     assert test is not None
     return test

@@ -1,4 +1,4 @@
-"""All rules of a schema, at the values they are about."""
+"""All CEL rules of a schema, evaluated on the values that they are about."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -19,20 +19,20 @@ _SCALARS: Final = (str, int, float, bool)
 
 
 class _Visit(Struct, frozen=True, gc=False):
-    """One value that rules are asked about."""
+    """One value to evaluate rules on."""
 
     value: object
     old: object
     path: str
     is_same: bool
-    """Whether what the value is a part of did not change."""
+    """Whether the enclosing value is unchanged."""
 
 
 class RuleTree:
     """The rules of one place in a schema and of all places below it."""
 
     def __init__(self, schema: Schema, spine: Schema | None = None) -> None:
-        """Compile; `spine` has the structure where `schema` itself is part of an `allOf`."""
+        """Compile the rules; `spine` has the structure if `schema` itself is part of an `allOf`."""
         self._schema = spine if spine is not None else schema
         self._convert = converter(self._schema)
         sources = list(schema.get(_RULES, ()))
@@ -56,20 +56,20 @@ class RuleTree:
         self._is_used = bool(self._rules or self.unknown or below)
         self._has_transitions = any(rule.is_transition for rule in self._rules)
         self.compares: bool = bool(self._has_transitions or any(each.compares for each in below))
-        """Whether even a value that did not change must be looked at."""
+        """Whether even an unchanged value must be checked."""
 
     def __bool__(self) -> bool:
         """Say whether there is any rule here or below."""
         return self._is_used
 
     def faults(self, value: object, old: object) -> list[Fault]:
-        """Ask all rules about a value; what was as wrong before the change is not told."""
+        """Evaluate all rules on a value; faults of an unchanged value are not returned."""
         found: list[Fault] = []
         self.collect(_Visit(value, old, "", is_same=False), found)
         return found
 
     def collect(self, visit: "_Visit", found: list[Fault]) -> None:
-        """Add what the rules find wrong with one value to what has been found."""
+        """Append the faults of one value to `found`."""
         value = visit.value
         if value is None:
             return
@@ -77,7 +77,7 @@ class RuleTree:
         if is_same and not self.compares:
             return
         if self._rules:
-            self._ask(visit, found, is_same=is_same)
+            self._evaluate(visit, found, is_same=is_same)
         for tree in self._all_of:
             tree.collect(visit, found)
         if isinstance(value, dict):
@@ -103,7 +103,7 @@ class RuleTree:
                     below = _Visit(each, old_field(old, key), f"{path}[{key}]", is_same)
                     self._others.collect(below, found)
 
-    def _ask(self, visit: "_Visit", found: list[Fault], *, is_same: bool) -> None:
+    def _evaluate(self, visit: "_Visit", found: list[Fault], *, is_same: bool) -> None:
         value, old = visit.value, visit.old
         if self._convert:
             value = self._convert(value)
@@ -118,7 +118,7 @@ class RuleTree:
                     found.append(fault)
 
     def _passes(self, value: object) -> bool:
-        """Ask all rules that look at the value alone; about the same value they are asked once."""
+        """Say whether all rules without `oldSelf` hold; remember values for which they do."""
         if self._quick is None:
             return False
         mark = value if isinstance(value, _SCALARS) else msgspec.json.encode(value)

@@ -1,4 +1,4 @@
-"""Find what is wrong with a value by its schema, in the words of an API server."""
+"""The faults of a value by its schema, in the words of an API server."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -18,7 +18,7 @@ _GO_FORMATS: Final = {"integer": "int64", "number": "float64"}
 
 
 class Place(Struct, frozen=True):
-    """Where a value is: within the schema, which messages name, and before that."""
+    """The path of a value: `inner` within the schema, which messages name, and `outer` above it."""
 
     inner: str = ""
     outer: str = ""
@@ -37,14 +37,14 @@ class Place(Struct, frozen=True):
         return Fault(FaultKind.INVALID, self.path, value, f"{self.inner} in body {detail}")
 
     def plain(self, detail: str) -> Fault:
-        """Make a fault that an API server does not tell the place of."""
+        """Make a fault whose place an API server does not name."""
         return Fault(FaultKind.INVALID, self.outer, "", detail)
 
 
 def schema_faults(
     value: object, schema: Schema, place: Place, old: object = NOTHING
 ) -> list[Fault]:
-    """List what is wrong with a value; what was as wrong before the change is not listed."""
+    """List the faults of a value; none if the value is unchanged."""
     faults = list(_faults(value, schema, place, old))
     return [] if faults and value == old else faults
 
@@ -196,7 +196,7 @@ def _object_faults(
 
 
 def _combined(value: object, schema: Schema, place: Place) -> Iterator[Fault]:
-    """Ask schemas within the schema; an API server says little about where they failed."""
+    """Find the faults of combined schemas; an API server names no precise place for them."""
     name = f'"{place.inner}"'
     any_of = [schema_faults(value, each, place) for each in schema.get("anyOf", ())]
     if any_of and all(any_of):

@@ -1,4 +1,4 @@
-"""Give an object the shape of its schema: unknown fields go, defaults come."""
+"""Pruning and defaulting: unknown fields are removed, and defaults are added."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -49,7 +49,7 @@ def _object(value: JsonObject, schema: Schema) -> JsonObject:
 
 
 def _put(made: JsonObject, key: str, value: object, schema: Schema) -> None:
-    """Add a field; null where it may not be is as good as nothing."""
+    """Add a field; null in a field that is not nullable counts as absent."""
     if value is not None or schema.get("nullable", False):
         made[key] = _shape(value, schema)
     elif "default" in schema:

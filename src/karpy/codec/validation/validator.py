@@ -1,4 +1,4 @@
-"""Admit custom resources as an API server does, by their CustomResourceDefinition."""
+"""The admission of custom resources by their CustomResourceDefinition, as in an API server."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 from karpy.codec.fields import JsonObject
 from karpy.codec.validation.correlation import NOTHING
 from karpy.codec.validation.definitions import definition_faults
-from karpy.codec.validation.faults import RULES_NOT_ASKED, Fault, FaultKind, refuse
+from karpy.codec.validation.faults import RULES_NOT_CHECKED, Fault, FaultKind, refuse
 from karpy.codec.validation.gates import gate
 from karpy.codec.validation.listtypes import list_faults, only_list_types
 from karpy.codec.validation.ruletree import RuleTree
@@ -18,8 +18,8 @@ _EVERYTHING: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-f
 _NAMES: Final = ("name", "generateName")
 _INT32_MAX: Final = 2**31 - 1
 _DEFINITION: Final = "CustomResourceDefinition.apiextensions.k8s.io"
-_NOT_ASKED: Final = (AttributeError, KeyError, TypeError, ValueError)
-"""What comes of asking rules about values of the wrong type."""
+_NOT_EVALUATED: Final = (AttributeError, KeyError, TypeError, ValueError)
+"""Exceptions of rules that are evaluated on values of the wrong type."""
 _NEEDED: Final = ("spec.group", "spec.names.kind", "spec.names.plural", "spec.versions")
 _GO_TYPES: Final = {
     bool: "bool",
@@ -31,7 +31,7 @@ _GO_TYPES: Final = {
 
 
 class Validator(Protocol):
-    """Decides whether a kind of object may be stored, and in which shape."""
+    """Admits objects of one kind: prunes them, adds defaults, and validates them."""
 
     def admit(
         self, obj: JsonObject, old: JsonObject | None, *, subresource: str = ""
@@ -39,8 +39,8 @@ class Validator(Protocol):
         """
         Return the object pruned and with defaults; raise Invalid if it may not be stored.
 
-        `old` is what is stored already, as it was returned then. `obj` is always the whole object:
-        for a subresource that is `old` with the part that the subresource writes.
+        `old` is the stored object, as `admit` returned it. `obj` is always the whole object: for a
+        subresource, it is `old` with the part that the subresource writes.
         """
 
 
@@ -48,7 +48,7 @@ class CrdValidator:
     """Admits the objects of one CustomResourceDefinition, in all its versions."""
 
     def __init__(self, crd: JsonObject) -> None:
-        """Take a definition; raise Invalid if it does not even say what it defines."""
+        """Take a definition; raise Invalid if a needed field is missing or a pattern is invalid."""
         _check_definition(crd)
         spec = crd["spec"]
         self._kind = f"{spec['names']['kind']}.{spec['group']}"
@@ -69,10 +69,10 @@ class CrdValidator:
 
     def faults(self, obj: JsonObject) -> list[Fault]:
         """
-        List what is wrong with a new object, as far as it can be found.
+        List all faults of a new object that can be found at once.
 
-        An API server asks no rule before all types are right; here a rule that says no is told,
-        and one that cannot be asked is not.
+        An API server evaluates no rule before all types are right. Here rules are evaluated anyway;
+        a rule that fails because of a wrong type gives no fault.
         """
         version = self._version(obj)
         return version.all_faults(shaped(obj, version.schema))
@@ -82,12 +82,12 @@ class CrdValidator:
         return self._version(obj).schema
 
     def complete(self, obj: JsonObject) -> JsonObject:
-        """Return a stored object as the definition has it now; call this after it has changed."""
+        """Prune and default a stored object; call this after the definition has changed."""
         return shaped(obj, self._version(obj).schema)
 
     @property
     def unenforced(self) -> tuple[str, ...]:
-        """The CEL rules that use something we lack; docs/crds.md lists what."""
+        """The CEL rules with unsupported functions, which docs/crds.md lists."""
         versions = [self._version({"apiVersion": each}) for each in self._versions]
         return tuple(rule for each in versions for rule in each.rules.unknown)
 
@@ -118,7 +118,7 @@ class _Version:
     def faults(
         self, obj: JsonObject, old: JsonObject | None, *, is_status: bool
     ) -> Iterator[Fault]:
-        """Find everything that is wrong with an object, or with a change of it."""
+        """Find all faults of a new object, or of a change."""
         found = [
             *self._schema_faults(obj, old, is_status=is_status),
             *self._scale_faults(obj),
@@ -128,22 +128,22 @@ class _Version:
         if not self.rules:
             return
         if any(fault.blocks_rules for fault in found):
-            yield RULES_NOT_ASKED
+            yield RULES_NOT_CHECKED
         else:
             before = NOTHING if old is None else _visible(old)
             yield from self.rules.faults(_visible(obj), before)
 
     def all_faults(self, obj: JsonObject) -> list[Fault]:
-        """Find everything that is wrong with a new object, whether or not its types are right."""
+        """Find all faults of a new object; evaluate rules even if types are wrong."""
         found = [*self._schema_faults(obj, None, is_status=False), *self._list_faults(obj, None)]
         if not any(fault.blocks_rules for fault in found):
             return [*found, *self.rules.faults(_visible(obj), NOTHING)]
         try:
-            told = self.rules.faults(_visible(obj), NOTHING)
-        except _NOT_ASKED:
-            told = []
+            rule_faults = self.rules.faults(_visible(obj), NOTHING)
+        except _NOT_EVALUATED:
+            rule_faults = []
         mistyped = [each.path for each in found if each.kind is FaultKind.TYPE_INVALID]
-        return [*found, *(each for each in told if not _is_moot(each, mistyped))]
+        return [*found, *(each for each in rule_faults if not _is_moot(each, mistyped))]
 
     def _schema_faults(
         self, obj: JsonObject, old: JsonObject | None, *, is_status: bool
@@ -160,7 +160,7 @@ class _Version:
 
     def _list_faults(self, obj: JsonObject, old: JsonObject | None) -> list[Fault]:
         found = list(list_faults(obj, self._lists))
-        # What was ambiguous already may stay so.
+        # A list that has repeated entries already may keep them.
         return [] if found and old and any(list_faults(old, self._lists)) else found
 
     def _scale_faults(self, obj: JsonObject) -> Iterator[Fault]:
@@ -181,7 +181,7 @@ class _Version:
 
 
 def _is_moot(fault: Fault, mistyped: Sequence[str]) -> bool:
-    """Say whether a rule came to no answer, or to one about a value of the wrong type."""
+    """Say whether the evaluation of a rule failed, or was on a value of the wrong type."""
     return fault.is_broken or any(path.startswith(fault.path) for path in mistyped)
 
 
@@ -196,7 +196,7 @@ def _check_definition(crd: JsonObject) -> None:
 
 
 def _with_metadata(schema: Schema) -> Schema:
-    """Let rules see what `_visible` leaves of the metadata."""
+    """Return the schema with those fields of metadata that `_visible` leaves."""
     if "properties" not in schema:
         return schema
     text = {"type": "string"}
@@ -205,7 +205,7 @@ def _with_metadata(schema: Schema) -> Schema:
 
 
 def _visible(obj: JsonObject) -> JsonObject:
-    """Leave of the metadata what rules may look at; the rest changes all the time."""
+    """Keep only the metadata that rules may read; other metadata changes with each write."""
     meta = obj.get("metadata") or {}
     return {**obj, "metadata": {key: meta[key] for key in _NAMES if key in meta}}
 
