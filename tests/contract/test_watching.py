@@ -110,7 +110,7 @@ async def test_a_watch_ends_when_its_time_is_over(world: World) -> None:
 
 async def test_history_before_time_is_gone(world: World) -> None:
     """A client that asks for it must list everything again."""
-    since = await world.forget_history()
+    since = await world.compact()
 
     async def is_expired() -> bool:
         try:

@@ -81,13 +81,13 @@ class World:
         """List pods of the test's namespace."""
         return list((await self.objects.list(POD, Query(self.namespace, labels))).items)
 
-    async def forget_history(self) -> str:
+    async def compact(self) -> str:
         """Return a version that is so long ago that the world remembers nothing after it."""
         page = await self.objects.list(CONFIG_MAP, Query(self.namespace))
         if self._plane is not None:
             await self.create(CONFIG_MAP, {"metadata": {"name": "event"}})
             await asyncio.to_thread(self._plane.halt)
-            await asyncio.to_thread(self._plane.forget_history)
+            await asyncio.to_thread(self._plane.compact)
             await asyncio.to_thread(self._plane.resume)
             return page.version
         for number in range(2 * _REMEMBERED + 1):

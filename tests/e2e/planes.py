@@ -35,7 +35,7 @@ def control_plane(
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
     """A namespace of its own for a test."""
-    control_plane.mend()
+    control_plane.restart_ended()
     name = f"test-{uuid4().hex[:8]}"
     control_plane.kubectl("create", "namespace", name)
     yield name
@@ -45,7 +45,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 @pytest.fixture
 def node(control_plane: ControlPlane) -> Iterator[str]:
     """A node that KWOK looks after."""
-    control_plane.mend()
+    control_plane.restart_ended()
     name = f"node-{uuid4().hex[:8]}"
     metadata = {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"}}
     manifest = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}

@@ -108,7 +108,7 @@ def test_history_can_be_forgotten(control_plane: ControlPlane, namespace: str) -
     first = json.loads(control_plane.kubectl("get", "--raw", path))
     control_plane.kubectl("create", "configmap", "three", "-n", namespace)
 
-    control_plane.forget_history()
+    control_plane.compact()
 
     words = ("get", "--raw", f"{path}&continue={first['metadata']['continue']}")
     wait_until(lambda: control_plane.try_kubectl(*words).code, seconds=60)

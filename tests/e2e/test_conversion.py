@@ -36,7 +36,7 @@ EXAMPLES: Final = 25
 @pytest.fixture(scope="module")
 def server(control_plane: ControlPlane) -> ControlPlane:
     """A control plane with the CustomResourceDefinitions of today."""
-    control_plane.mend()
+    control_plane.restart_ended()
     control_plane.kubectl("apply", "--server-side", "-f", str(CRDS))
     control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     wait_until(lambda: not control_plane.try_kubectl("get", "nodepools,ec2nodeclasses").code)

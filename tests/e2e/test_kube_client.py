@@ -328,7 +328,7 @@ async def test_a_feed_tells_everything_though_the_server_restarts_and_forgets(
     await eventually(lambda: has_told(3))
     await objects.create(SECRET, {"metadata": {"name": "later", "namespace": namespace}})
     await asyncio.to_thread(control_plane.halt)
-    await asyncio.to_thread(control_plane.forget_history)
+    await asyncio.to_thread(control_plane.compact)
     await asyncio.to_thread(control_plane.resume)
     with pytest.raises(Expired):
         await anext(objects.watch(CONFIG_MAP, query, since=versions[0], seconds=5))

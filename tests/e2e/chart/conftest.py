@@ -43,7 +43,7 @@ def definitions(helm: Helm, namespace: str, plane: ControlPlane) -> str:
 @pytest.fixture
 def release(helm: Helm, plane: ControlPlane, definitions: str) -> Iterator[str]:
     """The operator's chart with KWOK for a cloud; the definitions are there already."""
-    plane.mend()
+    plane.restart_ended()
     kwok = ("--set", "settings.provider=kwok")
     helm("install", "karpenter", CHART, "--namespace", definitions, "--skip-crds", *kwok)
     yield definitions

@@ -35,7 +35,7 @@ def operator(plane: ControlPlane, kubeconfig: Path) -> Iterator[Operator]:
 @pytest.fixture
 def stage(plane: ControlPlane, operator: Operator) -> Iterator[Stage]:
     """A cluster without nodes; whatever a story makes is cleared away, gracefully."""
-    plane.mend()
+    plane.restart_ended()
     stage = Stage(plane, operator)
     stage.apply(KWOK_NODE_CLASS, node_class())
     yield stage
