@@ -2,7 +2,7 @@
 
 import io
 
-from karpy.cli.residence import tell_mistake
+from karpy.cli.residence import report_error
 from karpy.cli.terminal import Channel, Terminal
 
 
@@ -10,7 +10,7 @@ def test_a_bug_is_reported_with_its_traceback() -> None:
     err = io.StringIO()
     channel = Channel(err, has_colour=False)
 
-    tell_mistake(Terminal(io.StringIO(), channel, channel), ZeroDivisionError("by zero"))
+    report_error(Terminal(io.StringIO(), channel, channel), ZeroDivisionError("by zero"))
 
     assert err.getvalue() == (
         "ZeroDivisionError: by zero\n"

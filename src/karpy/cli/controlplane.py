@@ -107,11 +107,11 @@ def _bundle(*, is_peer: bool, is_tools: bool) -> Bundle:
 
 
 def _progress_lines(terminal: Terminal) -> OnProgress:
-    return lambda text: terminal.tell(line(Span("controlplane ", Style.QUIET), text))
+    return lambda text: terminal.report(line(Span("controlplane ", Style.QUIET), text))
 
 
 def _check_replaceable(kubeconfig: Path) -> None:
-    """Refuse to write over a kubeconfig that holds more than a control plane of ours."""
+    """Raise FileUnwritable if a kubeconfig exists that `up` has not written."""
     if not kubeconfig.exists():
         return
     try:
