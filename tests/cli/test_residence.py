@@ -1,4 +1,4 @@
-"""What a served cluster tells of a request that went wrong by a mistake of ours."""
+"""The report of a served cluster about an unexpected error of a request."""
 
 import io
 

@@ -18,7 +18,7 @@ NOW = "2026-01-05T00:00:00Z"
 
 
 class Followed:
-    """A world without a scheduler, in which claims are what a test says they are."""
+    """A world without a scheduler, in which tests set the conditions of claims."""
 
     def __init__(self) -> None:
         self.world = World(parts=())
@@ -31,7 +31,7 @@ class Followed:
         self.transitions.append((transition, name))
 
     def claim(self, *conditions: str, node: str = "") -> None:
-        """Have a claim of which these conditions are true."""
+        """Write a claim with these conditions true."""
         status = {
             "providerID": "kwok://n1",
             "allocatable": {"cpu": "4"},
@@ -84,7 +84,7 @@ async def test_a_machine_is_paid_for_from_its_launch_to_its_end() -> None:
 
 @on_virtual_time
 async def test_a_node_is_empty_only_after_it_had_a_pod() -> None:
-    """A daemon comes first to every new node; that no other pod is there yet says nothing."""
+    """Daemons arrive first on a new node, which does not make it an emptied node."""
     followed = Followed()
     followed.claim("Launched", "Initialized", node="n1")
 

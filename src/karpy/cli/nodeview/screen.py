@@ -129,7 +129,7 @@ class Viewer(App[None]):
         """Draw the last overview."""
         if self.latest is None:
             return
-        shown = self.latest.shown
+        shown = self.latest.overview
         nodes = self.choice.of(shown.nodes)
         base = self.screen_stack[0]
         base.query_one("#totals", Static).update(self.texts(total_parts(total_of(nodes))))
@@ -166,7 +166,7 @@ class Viewer(App[None]):
         top = table.scroll_offset
         table.clear()
         for node in nodes:
-            cells = node_cells(node, self.choice.labels, self.latest.shown.now, BAR)
+            cells = node_cells(node, self.choice.labels, self.latest.overview.now, BAR)
             row = [self.text(each) for each in cells]
             for column, cell in zip(columns, row, strict=True):
                 cell.justify = "right" if column.align is Align.RIGHT else "left"
