@@ -36,21 +36,21 @@ from tests.e2e.peer.pools import (
 from tests.e2e.peer.portraits import Difference, Portrait, differences, look, portray, shape
 
 SECONDS_TO_WATCH: Final = float(os.environ.get("TAKEOVER_SECONDS", "300"))
-"""How long nothing may change after Karpy has taken over."""
+"""Seconds without changes after Karpy has taken over."""
 SECONDS_TO_WATCH_THEM: Final = min(SECONDS_TO_WATCH, 120.0)
-"""The same for Karpenter, which marks what has drifted, and replaces it, much sooner."""
+"""The same for Karpenter, which finds and replaces drifted nodes much sooner."""
 _SECONDS_TO_GET_THERE: Final = 240.0
 _SECONDS_BETWEEN_LOOKS: Final = 2.0
-_HEIR: Final = os.environ.get("TAKEOVER_HEIR", KARPY)
-"""Who takes over: `karpenter` shows what Karpenter itself changes when it is started anew."""
+_SUCCESSOR: Final = os.environ.get("TAKEOVER_SUCCESSOR", KARPY)
+"""The operator that takes over; `karpenter` shows what Karpenter itself changes after a restart."""
 _HASH: Final = "karpenter.sh/nodepool-hash"
 
 
-class Reign(Struct, frozen=True):
-    """What one operator made of a cluster that it was handed."""
+class Phase(Struct, frozen=True):
+    """The results of one operator that took over a cluster."""
 
     changes: list[str]
-    """What changed while there was nothing to do."""
+    """Changes while there was nothing to do."""
     grown: list[JsonObject]
     """All objects after it has scaled up."""
     shrunk: list[JsonObject]
@@ -62,8 +62,8 @@ class Story(Struct, frozen=True):
 
     built: list[JsonObject]
     """All objects as Karpenter left them."""
-    ours: Reign
-    theirs: Reign
+    ours: Phase
+    theirs: Phase
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +75,10 @@ def story(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
         with start_operator(plane, KARPENTER) as operator:
             _build(plane, operator)
         built = look(plane)
-        with start_operator(plane, _HEIR) as operator:
-            ours = _reign(plane, operator, SECONDS_TO_WATCH)
+        with start_operator(plane, _SUCCESSOR) as operator:
+            ours = _run_phase(plane, operator, SECONDS_TO_WATCH)
         with start_operator(plane, KARPENTER) as operator:
-            theirs = _reign(plane, operator, SECONDS_TO_WATCH_THEM)
+            theirs = _run_phase(plane, operator, SECONDS_TO_WATCH_THEM)
         story = Story(built, ours, theirs)
         # Kept beside the logs, to analyse a failure.
         (plane.home / "story.json").write_bytes(msgspec.json.encode(story))
@@ -97,7 +97,7 @@ def _build(plane: ControlPlane, operator: Operator) -> None:
     _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Consolidatable")) == 8)
 
 
-def _reign(plane: ControlPlane, operator: Operator, seconds: float) -> Reign:
+def _run_phase(plane: ControlPlane, operator: Operator, seconds: float) -> Phase:
     """Check that nothing changes; then scale up, and down below the start."""
     before = look(plane)
     nodes = len(_of(before, "Node"))
@@ -119,7 +119,7 @@ def _reign(plane: ControlPlane, operator: Operator, seconds: float) -> Reign:
         plane.kubectl("delete", "nodeclaim", name, "--wait=false")
     _wait(plane, operator, lambda found: len(_of(found, "Node")) == nodes)
     _wait(plane, operator, lambda found: _running(found) == RUNNING)
-    return Reign(changes, grown, look(plane))
+    return Phase(changes, grown, look(plane))
 
 
 def _know_of_pods(before: list[JsonObject], after: list[JsonObject]) -> bool:
