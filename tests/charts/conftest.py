@@ -1,4 +1,4 @@
-"""The charts, by a Helm that is built once."""
+"""Helm, which is built once, for the charts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Helm, on the charts of this repository."""
+"""Run Helm on the charts of this repository."""
 
 import os
 import subprocess
@@ -16,11 +16,11 @@ __all__ = ["CHART", "CRD_CHART", "NAMED", "Helm", "HelmFailed", "only"]
 
 
 class HelmFailed(Exception):
-    """Helm refuses; the text is what it says."""
+    """Helm fails; the text is its output."""
 
 
 class Helm:
-    """Helm with a home of its own, and a cluster if there is a kubeconfig."""
+    """Runs Helm with its own home folder, on a cluster if there is a kubeconfig."""
 
     def __init__(self, program: Path, home: Path, kubeconfig: Path | None = None) -> None:
         self._program = program
@@ -46,7 +46,7 @@ class Helm:
 
 
 def only(objects: list[dict[str, Any]], kind: str, name: str = "karpenter") -> dict[str, Any]:
-    """Return the object of a kind and name; there is one."""
+    """Return the only object of a kind and name."""
     (found,) = [
         each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name)
     ]

@@ -1,4 +1,4 @@
-"""What the charts have from elsewhere, and what they say of themselves; no Helm is needed."""
+"""The generated parts and the documentation of the charts, checked without Helm."""
 
 import json
 import re
@@ -33,7 +33,7 @@ BY_HAND = {
     "KARPY_JOURNAL_FILE_BYTES": "rare",
     "KARPY_JOURNAL_FILES": "rare",
 }
-"""Variables that are no value of the chart, and why: `controller.env` takes them."""
+"""Variables without a value of their own in the chart, and why; `controller.env` sets them."""
 
 
 def _values(chart: Path = CHART) -> tuple[str, Any]:
@@ -77,13 +77,13 @@ def test_every_value_is_described_and_typed(chart: Path) -> None:
         value_at(values, path)
 
 
-def test_no_value_of_today_is_said_to_be_of_an_earlier_chart() -> None:
+def test_no_current_value_is_listed_as_renamed() -> None:
     paths = {path for path, _ in described(_values()[0])}
 
     assert not {path for path in moved() if path in paths}
 
 
-def test_what_has_moved_is_where_it_is_said_to_be() -> None:
+def test_renamed_values_exist_in_the_chart() -> None:
     paths = {path for path, _ in described(_values()[0])}
     folders = {path.rpartition(".")[0] for path in paths}
     now = {

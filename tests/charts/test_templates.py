@@ -1,4 +1,4 @@
-"""What the charts render."""
+"""The objects that the charts render."""
 
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ def test_lint_finds_nothing_in_the_definitions(helm: Helm) -> None:
 
 @pytest.mark.parametrize("words", VALUES.values(), ids=VALUES)
 def test_the_same_values_render_the_same_objects(helm: Helm, words: tuple[str, ...]) -> None:
-    """GitOps would see a change with every look; and Argo CD renders without a cluster."""
+    """Otherwise GitOps tools would see a change at each sync; Argo CD renders without a cluster."""
     assert helm.template(*words) == helm.template(*words)
 
 
@@ -188,7 +188,7 @@ def test_further_objects_are_rendered(helm: Helm) -> None:
         ),
     ],
 )
-def test_a_value_that_cannot_be_fails_with_a_hint(helm: Helm, value: str, hint: str) -> None:
+def test_an_invalid_value_fails_with_a_hint(helm: Helm, value: str, hint: str) -> None:
     with pytest.raises(HelmFailed) as caught:
         helm.template(*NAMED, "--set", value)
 

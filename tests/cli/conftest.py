@@ -8,7 +8,7 @@ from karpy.cli.terminal import Channel, Terminal
 
 
 class Run(NamedTuple):
-    """What one run of the program left behind."""
+    """Exit code and output of a run of the program."""
 
     code: int
     out: str
@@ -16,7 +16,7 @@ class Run(NamedTuple):
 
 
 class Karpy:
-    """Runs the program in this process, on streams of its own."""
+    """Runs the program in this process, with its own streams."""
 
     def __call__(
         self,
@@ -43,7 +43,7 @@ def karpy() -> Karpy:
 
 
 class _Screen(io.TextIOWrapper):
-    """A stream that takes itself for a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -47,7 +47,7 @@ def pod(
     namespace: str = "shop",
     selector: str = "{}",
 ) -> str:
-    """Write a pod that waits for a node."""
+    """Write a pending pod."""
     return f"""\
 apiVersion: v1
 kind: Pod

@@ -1,11 +1,11 @@
-"""A small cluster with nodes in use, as `kubectl get -o yaml` prints it; each has its story."""
+"""A cluster with nodes in use, as `kubectl get -o yaml` prints it; each node tests one case."""
 
 from typing import Final
 
 from tests.cli.manifests import stream
 
 NOW: Final = ("--now", "2026-03-02T12:00:00Z")
-"""A Monday, in the middle of the window of the NodePool `batch`."""
+"""A Monday, within the budget window of the NodePool `batch`."""
 
 
 def pool(name: str, budgets: str = '[{nodes: "50%"}]', disruption: str = "") -> str:
@@ -29,7 +29,7 @@ spec:
 def node(
     name: str, size: int = 2, *, owner: str = "general", zone: str = "a", annotations: str = "{}"
 ) -> str:
-    """Write a Node of so many CPUs; it is ready and initialized."""
+    """Write a Node with `size` CPUs that is ready and initialized."""
     room = f'{{cpu: "{size}", memory: {2 * size}Gi, pods: "110"}}'
     return f"""\
 apiVersion: v1
@@ -132,29 +132,29 @@ POOLS: Final = stream(pool("general"), pool("batch", WINDOW))
 CLUSTER: Final = stream(
     POOLS,
     pod_budget(),
-    # Held by a PodDisruptionBudget, and much too large.
+    # Kept by a PodDisruptionBudget, and much too large.
     node("general-1", 8),
     claim("general-1", 8),
     pod("orders-db-0", "general-1", cpu="1", labels="{app: orders-db}"),
     pod("web-0", "general-1"),
-    # Held by a pod that may only run in its zone.
+    # Kept by a pod that may only run in its zone.
     node("general-2", 1, zone="b"),
     claim("general-2", 1, zone="b"),
     pod("edge-0", "general-2", selector="{topology.kubernetes.io/zone: test-zone-b}"),
     pod("web-1", "general-2"),
-    # Held by an annotation that ends.
+    # Kept by an annotation with a duration.
     node("general-3"),
     claim("general-3"),
     pod("import-0", "general-3", annotations='{karpenter.sh/do-not-disrupt: "90m"}'),
-    # Held by nothing.
+    # Kept by nothing.
     node("general-4"),
     claim("general-4"),
     pod("web-2", "general-4"),
-    # Held by a window.
+    # Kept by the window of a budget.
     node("batch-1", owner="batch"),
     claim("batch-1", owner="batch"),
     pod("report-0", "batch-1", cpu="500m"),
-    # Held by its NodePool, which is not there.
+    # Kept because its NodePool is missing.
     node("old-1", owner="old"),
     claim("old-1", owner="old"),
 )

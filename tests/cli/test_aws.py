@@ -21,7 +21,7 @@ def test_the_set_up_is_a_template_unless_another_format_is_asked_for(karpy: Karp
 def test_the_account_of_the_chart_is_let_in_unless_another_one_is_named(karpy: Karpy) -> None:
     asked = karpy("aws", "setup", "--cluster", "shop")
 
-    # The chart names it after its release, and doctor looks for it in this namespace.
+    # The chart names the account after the release; doctor looks for it in this namespace.
     links = [
         each["Properties"]
         for each in yaml.safe_load(asked.out)["Resources"].values()
@@ -43,7 +43,7 @@ def test_every_format_can_be_asked_for(karpy: Karpy, form: str, begins: str) -> 
     assert asked.out.startswith(begins)
 
 
-def test_a_name_that_cannot_be_is_refused_with_its_flag(karpy: Karpy) -> None:
+def test_an_invalid_name_is_refused_with_its_flag(karpy: Karpy) -> None:
     asked = karpy("aws", "setup", "--cluster", "shop", "--node-role", "a b")
 
     assert asked.code != 0

@@ -1,4 +1,4 @@
-"""`karpy aws fake`: it says how it is found, and ends when it is asked to."""
+"""`karpy aws fake` prints its address, and ends on a signal."""
 
 import signal
 import subprocess

@@ -90,7 +90,7 @@ def test_nodes_on_their_way_out_are_counted(karpy: Karpy) -> None:
 # --- what is wrong -------------------------------------------------------------------------------
 
 
-def test_a_schedule_that_cannot_be_is_an_error_with_a_hint(karpy: Karpy) -> None:
+def test_an_invalid_schedule_is_an_error_with_a_hint(karpy: Karpy) -> None:
     odd = pool("batch", WINDOW.replace("mon-fri", "fri-mon"))
 
     text = karpy("budgets", "batch", "-", *NOW, "--nodes", "3", stdin=odd)

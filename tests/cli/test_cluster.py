@@ -21,7 +21,7 @@ SECONDS = 60
 
 @contextmanager
 def running(*words: str) -> Iterator[subprocess.Popen[str]]:
-    """Run the command in a process of its own, until it has told how to use it."""
+    """Run the command in its own process, and wait until it has printed its usage."""
     command = [sys.executable, "-m", "karpy", "cluster", *words]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
@@ -47,7 +47,7 @@ def ask(kubeconfig: Path, path: str, bearer: str = "") -> tuple[int, bytes]:
 
 
 def wait_for(kubeconfig: Path, path: str, part: bytes) -> bytes:
-    """Ask until an answer has a part, for a while; return that answer."""
+    """Ask until an answer contains a part; return that answer."""
     for _ in range(10 * SECONDS):
         _, answer = ask(kubeconfig, path)
         if part in answer:
@@ -157,7 +157,7 @@ def test_another_kubeconfig_is_left_alone(karpy: Karpy, tmp_path: Path, text: st
 
 
 @pytest.mark.parametrize("port", ["70000", "-1", "http"])
-def test_a_port_that_is_none_is_misuse(karpy: Karpy, port: str) -> None:
+def test_an_invalid_port_is_misuse(karpy: Karpy, port: str) -> None:
     run = karpy("cluster", "--port", port)
 
     assert (run.code, "--port" in run.err) == (2, True)

@@ -1,4 +1,4 @@
-"""Shells complete what there is; bash, which every machine has, is asked."""
+"""Scripts for completion list the existing commands; bash runs its script."""
 
 import re
 import shutil

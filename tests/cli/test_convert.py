@@ -57,14 +57,14 @@ def test_comments_go_along(karpy: Karpy) -> None:
     assert "a: \u00e9\n" in run.out
 
 
-def test_a_stream_that_lacks_a_character_gets_plain_ascii(karpy: Karpy) -> None:
+def test_a_stream_without_a_character_gets_ascii(karpy: Karpy) -> None:
     run = karpy("convert", "-", stdin=OLD_CLASS, encoding="ascii")
 
     assert (run.code, run.out.isascii()) == (0, True)
     assert 'a: "\\xE9"' in run.out
 
 
-def test_a_loss_is_a_failure(karpy: Karpy) -> None:
+def test_a_lost_field_is_a_failure(karpy: Karpy) -> None:
     run = karpy("convert", "-", stdin=OLD_CLASS.replace("  role: Nodes\n", ""))
 
     assert (run.code, "LOST" in run.err) == (1, True)

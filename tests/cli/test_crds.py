@@ -15,7 +15,7 @@ def test_all_definitions_are_printed(karpy: Karpy) -> None:
 
 
 @pytest.mark.parametrize("name", ["nodeoverlays", "NodeOverlay", "overlays"])
-def test_one_is_found_by_any_of_its_names(karpy: Karpy, name: str) -> None:
+def test_a_definition_is_found_by_any_of_its_names(karpy: Karpy, name: str) -> None:
     run = karpy("crds", name)
 
     assert [each["metadata"]["name"] for each in yaml.safe_load_all(run.out)] == [

@@ -1,4 +1,4 @@
-"""The demo as people start it: in a process of its own, against the clock on the wall."""
+"""The demo as users start it: in its own process and in real time."""
 
 import json
 import os
@@ -84,14 +84,14 @@ def test_the_demo_needs_no_extra() -> None:
 
 
 @pytest.mark.parametrize("speed", ["0", "0.5", "21", "fast"])
-def test_a_speed_that_cannot_be_is_misuse(karpy: Karpy, speed: str) -> None:
+def test_an_invalid_speed_is_misuse(karpy: Karpy, speed: str) -> None:
     run = karpy("demo", "--speed", speed)
 
     assert (run.code, "--speed" in run.err) == (2, True)
 
 
 def _read(terminal: int) -> bytes:
-    """Read from a terminal; nothing once its writer has ended."""
+    """Read from a terminal; return nothing once the writer has ended."""
     try:
         return os.read(terminal, 65_536)
     except OSError:

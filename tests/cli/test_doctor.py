@@ -35,7 +35,7 @@ def _named(obj: JsonObject, **meta: object) -> JsonObject:
 
 
 async def _examine(world: World, karpy: Karpy, *words: str) -> tuple[int, Found]:
-    """Run doctor on a cluster; return its exit code and the worst of each check."""
+    """Run doctor on a cluster; return its exit code and the worst result of each check."""
     async with serve(world) as served:
         place = f"--kubeconfig={served.kubeconfig}"
         run = await asyncio.to_thread(karpy, "doctor", place, "--output=json", *words)
@@ -47,7 +47,7 @@ async def _examine(world: World, karpy: Karpy, *words: str) -> tuple[int, Found]
 
 @pytest.fixture
 def operator() -> list[tuple[Kind, JsonObject]]:
-    """What the chart puts into a cluster, as far as doctor looks at it."""
+    """The objects of the chart that doctor checks."""
     env = [{"name": "KARPY_PROVIDER", "value": "kwok"}]
     container = {**BIG["containers"][0], "name": "controller", "image": "karpy:0.1.0", "env": env}
     made = deployment("karpenter", 2, pod={**BIG, "containers": [container]})
@@ -80,7 +80,7 @@ async def test_an_empty_cluster_may_have_karpy(karpy: Karpy) -> None:
     assert found["NodePools"]["health"] == "yellow"
 
 
-async def test_what_is_wrong_is_found(
+async def test_problems_of_a_cluster_are_found(
     karpy: Karpy, operator: list[tuple[Kind, JsonObject]]
 ) -> None:
     handler = pod_spec("1")
@@ -146,7 +146,7 @@ async def test_two_leaders_are_found_by_their_leases(karpy: Karpy) -> None:
     assert found["leader"]["objects"] == ["karpenter: karpenter_1", "kube-system: kube-system_1"]
 
 
-async def test_an_operator_on_a_node_of_its_own_is_found(
+async def test_an_operator_on_a_node_that_it_launched_is_found(
     karpy: Karpy, operator: list[tuple[Kind, JsonObject]]
 ) -> None:
     amounts = {"cpu": "8", "memory": "32Gi", "pods": "110"}

@@ -1,4 +1,4 @@
-"""What NodePools can buy of EC2 without an account, and what is said of it."""
+"""EC2's catalog for NodePools without an account, and the findings about it."""
 
 import pytest
 from msgspec.structs import replace
@@ -77,7 +77,7 @@ def test_nodes_and_pods_say_the_region_if_no_pool_does() -> None:
     "requirements",
     [(), (one_of(ZONE, "test-zone-a"),), (require(ZONE, Operator.NOT_IN, ["eu-west-1a"]),)],
 )
-def test_without_a_word_on_it_the_region_is_assumed_and_that_is_said(
+def test_without_a_region_in_the_input_it_is_assumed_with_a_finding(
     requirements: tuple[Requirement, ...],
 ) -> None:
     made = supply(pool("p", *requirements))

@@ -67,7 +67,7 @@ def test_json_has_all_methods_ways_and_numbers(karpy: Karpy, snapshot: SnapshotA
     assert json.loads(run.out) == snapshot
 
 
-def test_a_pod_may_be_called_one(karpy: Karpy) -> None:
+def test_the_word_pod_before_the_name_is_optional(karpy: Karpy) -> None:
     plain = karpy("explain", "shop/web-0", "-", *NOW, stdin=CLUSTER)
 
     assert karpy("explain", "pod", "shop/web-0", "-", *NOW, stdin=CLUSTER) == plain
@@ -105,7 +105,7 @@ def test_a_drifted_node_says_since_when_and_both_budgets(karpy: Karpy) -> None:
     assert "              Underutilized: 0 of 1 nodes allowed, 0 taken\n" in run.out
 
 
-def test_a_gate_is_taken_as_the_operator_has_it(karpy: Karpy) -> None:
+def test_explain_uses_the_given_feature_gates(karpy: Karpy) -> None:
     spot = stream(POOLS, node("general-1", 32), claim("general-1", 32), pod("web", "general-1"))
     spot = spot.replace("values: [on-demand]", "values: [spot]")
     spot = spot.replace("capacity-type: on-demand", "capacity-type: spot")
@@ -118,7 +118,7 @@ def test_a_gate_is_taken_as_the_operator_has_it(karpy: Karpy) -> None:
     assert opened.out.startswith("general-1 goes: single-node-consolidation replaces it")
 
 
-# --- what the input lacks ------------------------------------------------------------------------
+# --- incomplete input ----------------------------------------------------------------------------
 
 
 def test_nodes_without_claims_are_said_to_lack_them(karpy: Karpy) -> None:
@@ -165,7 +165,7 @@ def test_a_node_that_karpenter_did_not_make_lacks_nothing(karpy: Karpy) -> None:
 
 
 def journal(folder: Path) -> Path:
-    """Record a decision that leaves a node alone, then one in which it is gone."""
+    """Record a decision that leaves a node alone, then a decision without that node."""
     held = scenes.pod("db", on="a", cpu="2", do_not_disrupt="true")
     early = scenes.cluster(scenes.node("a"), scenes.node("b"), pods=[held])
     late = scenes.cluster(scenes.node("b"))
@@ -228,7 +228,7 @@ async def test_a_live_cluster_is_looked_at_and_left_as_it_is(karpy: Karpy, tmp_p
 
 
 def apply_with_status(world: World, text: str) -> None:
-    """Create objects with their status, which an API server leaves out at creation."""
+    """Create objects with their status, which an API server ignores at creation."""
     apply_manifests(world, [("objects", text)])
     for each in yaml.safe_load_all(text):
         kind = {"Node": NODE, "NodeClaim": NODE_CLAIM}.get(each["kind"])

@@ -82,7 +82,7 @@ def test_a_mixed_cluster_of_twenty_pools_is_explained_by_its_largest_groups(
 @pytest.mark.parametrize("detail", ["", "cpu", LONG], ids=["bare", "short", "long"])
 @pytest.mark.parametrize("kinds", [1, 2, 3, 4, 5, len(Constraint)])
 def test_twenty_pools_never_take_fifteen_lines(kinds: int, detail: str) -> None:
-    """The law of this page: what a person reads at 3 a.m. fits on half a screen."""
+    """An explanation must fit on half a screen."""
     constraints = islice(cycle(list(Constraint)[:kinds]), 20)
     pools = [refusing(f"pool-{n}", each, detail) for n, each in enumerate(constraints)]
     nodes = tuple(Exclusion(each, detail, 7) for each in Constraint)

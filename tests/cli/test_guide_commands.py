@@ -1,4 +1,4 @@
-"""Commands that pages tell people to type are commands; those that need no cluster are run."""
+"""Commands in the pages exist, and those that need no cluster run."""
 
 import re
 import shlex
@@ -35,9 +35,9 @@ _ANSWERS: Final = (
     ("crds",),
     ("aws", "setup"),
 )
-"""Commands that need no cluster, or none if they are given files."""
+"""Commands that need no cluster, at least with files."""
 _SATISFIED: Final = frozenset({"instances", "errors", "crds", "aws"})
-"""Commands that need no file either."""
+"""Commands that need neither a cluster nor files."""
 _WORKLOADS: Final = stream(pod("web-0"), pod("web-1"))
 GIVEN: Final = {
     "cluster.yaml": CLUSTER,
@@ -46,12 +46,12 @@ GIVEN: Final = {
     "workloads.yaml": _WORKLOADS,
     "examples/": "",
 }
-"""Files that pages speak of without showing them."""
+"""Files that pages mention without their content."""
 APP: Final = whole_app()
 
 
 class Typed(Struct, frozen=True):
-    """A command as a page shows it."""
+    """A command in a page."""
 
     page: Path
     words: tuple[str, ...]
@@ -66,12 +66,12 @@ class Typed(Struct, frozen=True):
 
     @property
     def shown(self) -> dict[str, str]:
-        """The files that the page shows, by name."""
+        """The content of the files that the page shows, by name."""
         return dict(_YAML.findall(self.page.read_text(encoding="utf-8")))
 
     @property
     def is_runnable(self) -> bool:
-        """Whether it needs no cluster, and no file but those of the page and of the fixture."""
+        """Whether it needs no cluster, and only files of the page and of the fixture."""
         answers = any(self.words[: len(each)] == each for each in _ANSWERS)
         is_fed = bool(self.files) or not _SATISFIED.isdisjoint(self.words[:1])
         known = {*GIVEN, *self.shown}
@@ -79,7 +79,7 @@ class Typed(Struct, frozen=True):
 
 
 def typed() -> Iterator[Typed]:
-    """List all commands of all pages, each once a page."""
+    """Yield all commands of all pages, each once per page."""
     for page in PAGES:
         known = set()
         for block in _CONSOLE.finditer(page.read_text(encoding="utf-8")):
@@ -91,7 +91,7 @@ def typed() -> Iterator[Typed]:
 
 
 def _commands(line: str) -> Iterator[tuple[str, ...]]:
-    """Give the commands of Karpy on a line of a shell, up to where they are sent elsewhere."""
+    """Yield Karpy's commands in a line of shell, without redirections."""
     found: list[str] | None = None
     lexer = shlex.shlex(_COMMENT.sub("", line), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
@@ -108,7 +108,7 @@ def _commands(line: str) -> Iterator[tuple[str, ...]]:
 
 
 def _arguments(words: list[str]) -> tuple[str, ...]:
-    # `2` of `2>/dev/null` is a word of its own by now.
+    # Here the `2` of `2>/dev/null` is a separate word.
     return tuple(words[:-1] if words and words[-1] == "2" else words)
 
 
@@ -131,7 +131,7 @@ def test_the_pages_have_commands() -> None:
 RUNNABLE: Final = [each for each in COMMANDS if each.is_runnable]
 
 
-def test_many_of_them_are_run() -> None:
+def test_enough_commands_are_runnable() -> None:
     assert len(RUNNABLE) > 20
 
 

@@ -1,4 +1,4 @@
-"""What the pages show is what the program prints."""
+"""The output in the pages is the output of the program."""
 
 import re
 import shlex
@@ -46,7 +46,7 @@ def test_a_page_shows_what_the_program_prints(
     Path("cluster.yaml").write_text(CLUSTER)
     Path("old.yaml").write_text(YAML.findall(OLD.read_text())[0])
 
-    # Ages and windows depend on the time, which readers need not give.
+    # Ages and windows depend on the time, which the commands in the pages do not set.
     now = NOW if "cluster.yaml" in command else ()
     run = karpy(*shlex.split(command.removesuffix(QUIET))[1:], *now)
 

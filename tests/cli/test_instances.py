@@ -76,7 +76,7 @@ def test_requirements_can_be_pasted_into_a_pool(karpy: Karpy) -> None:
     assert (run.code, run.out) == (0, REQUIREMENTS)
 
 
-def test_what_is_pasted_is_what_was_listed(karpy: Karpy) -> None:
+def test_pasted_requirements_select_the_listed_types(karpy: Karpy) -> None:
     words = ("--vcpus", "4-8", "--memory", "16-64", "--gpus", "0", "--no-burstable", "--generation")
     listed = karpy("instances", *words, "6", "--output", "json")
     pasted = karpy("instances", *words, "6", "--output", "requirements")
@@ -129,7 +129,7 @@ def test_one_of_several_pools_is_named(karpy: Karpy) -> None:
 
 
 @pytest.mark.parametrize("output", ["table", "json", "requirements"])
-def test_nothing_that_will_do_is_a_no(karpy: Karpy, output: str) -> None:
+def test_no_matching_type_is_a_no(karpy: Karpy, output: str) -> None:
     assert karpy("instances", "--vcpus", "3", "--output", output).code == 3
 
 
@@ -162,7 +162,7 @@ def test_other_catalogs_can_be_chosen_from(karpy: Karpy) -> None:
         ("--max-price", "0"),
     ],
 )
-def test_values_that_cannot_be_are_misuse(karpy: Karpy, words: tuple[str, ...]) -> None:
+def test_invalid_values_are_misuse(karpy: Karpy, words: tuple[str, ...]) -> None:
     assert karpy("instances", *words).code == 2
 
 

@@ -151,7 +151,7 @@ def test_the_program_runs_as_a_module() -> None:
 
 
 def test_a_closed_pipe_is_quiet() -> None:
-    """`karpy demo --manifests | head -1` ends without a complaint."""
+    """`karpy demo --manifests | head -1` ends without an error message."""
     environ = {**os.environ, "PYTHONPATH": str(SOURCE)}
     reader, writer = os.pipe()
     os.close(reader)
@@ -184,7 +184,7 @@ def test_ctrl_c_is_quiet(karpy: Karpy) -> None:
     assert karpy("solve", "-", stdin=Failing(KeyboardInterrupt())) == (130, "", "")
 
 
-def test_a_mistake_of_ours_asks_for_a_report(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+def test_an_unexpected_error_asks_for_a_report(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
     run = karpy("solve", "-", stdin=Failing(LookupError("the solver slipped")))
 
     assert run.code == 1
@@ -200,10 +200,10 @@ def test_debugging_adds_the_traceback(karpy: Karpy) -> None:
     assert "error: karpy made a mistake: LookupError('the solver slipped') (KP9000)" in run.err
 
 
-def test_where_the_log_has_said_why_nothing_more_is_written(
+def test_an_error_in_the_log_is_not_printed_again(
     karpy: Karpy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever reads the JSON lines of `karpy run` would stumble over it."""
+    """Programs that read the JSON lines of `karpy run` could not parse other text."""
 
     async def crash(*_: object) -> None:
         raise Crashed

@@ -1,4 +1,4 @@
-"""NodeOverlays count wherever a snapshot is read, and once only."""
+"""NodeOverlays are applied wherever a snapshot is read, and only once."""
 
 import json
 from pathlib import Path

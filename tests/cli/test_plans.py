@@ -91,7 +91,7 @@ def test_details_hide_nothing(snapshot: SnapshotAssertion) -> None:
     assert plan(EVERYTHING, details=True) == snapshot
 
 
-def test_nothing_to_do_is_said() -> None:
+def test_an_empty_verdict_says_that_no_pod_is_pending() -> None:
     assert plan(Verdict()) == "Nothing to do: no pod is pending"
 
 

@@ -1,8 +1,8 @@
-"""What a served cluster tells of a request that went wrong by a mistake of ours."""
+"""The report of a served cluster about an unexpected error of a request."""
 
 import io
 
-from karpy.cli.residence import tell_mistake
+from karpy.cli.residence import report_error
 from karpy.cli.terminal import Channel, Terminal
 
 
@@ -10,7 +10,7 @@ def test_a_bug_is_reported_with_its_traceback() -> None:
     err = io.StringIO()
     channel = Channel(err, has_colour=False)
 
-    tell_mistake(Terminal(io.StringIO(), channel, channel), ZeroDivisionError("by zero"))
+    report_error(Terminal(io.StringIO(), channel, channel), ZeroDivisionError("by zero"))
 
     assert err.getvalue() == (
         "ZeroDivisionError: by zero\n"

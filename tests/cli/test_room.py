@@ -57,7 +57,7 @@ def solved(karpy: Karpy, *documents: str) -> tuple[Run, dict[str, Any]]:
 
 
 def said(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Return severity, code and message of what is said about buffers."""
+    """Return severity, code and message of the findings about buffers."""
     return [
         (each["severity"], each["code"], each["message"])
         for each in answer["findings"]
@@ -210,7 +210,7 @@ def test_what_the_answer_does_not_count_is_said(
     assert said(answer) == [expected]
 
 
-def test_a_closed_gate_is_mentioned(karpy: Karpy) -> None:
+def test_a_closed_feature_gate_is_mentioned(karpy: Karpy) -> None:
     documents = stream(POOL, pod_template(), buffer(f"{OF_TEMPLATE}, replicas: 1"))
 
     run = karpy("solve", "-", stdin=documents)

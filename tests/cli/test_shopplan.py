@@ -14,7 +14,7 @@ from tests.cli.conftest import Karpy
 
 
 def timeless(text: str) -> str:
-    """Take out the one thing that differs from run to run."""
+    """Remove the duration, which differs between runs."""
     return re.sub(r"decided in [0-9,.]+ ms", "decided in N ms", text)
 
 
@@ -62,7 +62,7 @@ def test_json_says_the_same(karpy: Karpy) -> None:
     assert answer["onDemandOnly"]["dollarsPerHour"] > answer["summary"]["dollarsPerHour"]
 
 
-def test_the_manifests_are_there_to_play_with(karpy: Karpy) -> None:
+def test_the_manifests_are_printed(karpy: Karpy) -> None:
     manifests = karpy("demo", "--manifests")
 
     run = karpy("solve", "-", "--output", "json", stdin=manifests.out)

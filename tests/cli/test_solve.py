@@ -87,7 +87,7 @@ def test_a_bad_field_is_named(karpy: Karpy, snapshot: SnapshotAssertion) -> None
     assert run == snapshot
 
 
-def test_a_comment_is_nothing_to_do(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+def test_a_comment_needs_no_conversion(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
     assert karpy("solve", "-", *NOW, stdin="# nothing\n---\n") == snapshot
 
 
@@ -104,9 +104,7 @@ def test_a_comment_is_nothing_to_do(karpy: Karpy, snapshot: SnapshotAssertion) -
     ],
     ids=["empty", "twice", "nested"],
 )
-def test_what_would_be_misread_fails(
-    karpy: Karpy, words: list[str], text: str, problem: str
-) -> None:
+def test_ambiguous_input_fails(karpy: Karpy, words: list[str], text: str, problem: str) -> None:
     run = karpy(*words, stdin=text)
 
     assert run.code == 1
@@ -156,7 +154,7 @@ def test_a_file_that_is_not_text_is_an_error(karpy: Karpy, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_what_windows_writes_is_read(karpy: Karpy, tmp_path: Path, encoding: str) -> None:
+def test_files_written_on_windows_are_read(karpy: Karpy, tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "pool.yaml"
     path.write_bytes(stream(POOL, pod("web-0")).replace("\n", "\r\n").encode(encoding))
 

@@ -10,11 +10,11 @@ def written(*spans: str | Span, has_colour: bool = False, encoding: str = "utf-8
     return buffer.getvalue().decode(encoding)
 
 
-def test_a_style_is_colour_for_those_who_see_it() -> None:
+def test_a_style_is_a_colour_on_a_colour_terminal() -> None:
     assert written("a ", Span("bad", Style.BAD), has_colour=True) == "a \x1b[31mbad\x1b[0m\n"
 
 
-def test_a_style_is_nothing_for_those_who_do_not() -> None:
+def test_a_style_is_nothing_without_colour() -> None:
     assert written("a ", Span("bad", Style.BAD), Span("  ")) == "a bad\n"
 
 
@@ -22,8 +22,8 @@ def test_bars_and_ellipses_have_a_shape_in_ascii() -> None:
     assert written("██░ cut… café", encoding="ascii") == "##. cut~ caf?\n"
 
 
-def test_a_name_cannot_steer_the_terminal() -> None:
-    """Manifests come from others; an escape sequence in a name must stay text."""
+def test_a_name_cannot_control_the_terminal() -> None:
+    """Manifests may come from anyone; an escape sequence in a name must stay text."""
     assert written("evil\x1b[2J\x07\u202ename\udcff\n") == "evil?[2J??name??\n"
 
 
@@ -46,7 +46,7 @@ class Screen(io.StringIO):
         return True
 
 
-def test_progress_replaces_what_was_there_and_is_taken_away() -> None:
+def test_progress_replaces_the_last_text_and_is_removed() -> None:
     screen = Screen()
     channel = Channel(screen, has_colour=False)
 

@@ -1,4 +1,4 @@
-"""`karpy top`: printed once, and driven on a cluster with an autoscaler in it."""
+"""`karpy top`: printed once, and live on a cluster with an autoscaler."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from textual.widgets import DataTable, Static
 from karpy.cli.examples import CLUSTER as EXAMPLES
 from karpy.cli.examples import PENDING, example_documents
 from karpy.cli.extras import import_viewer
-from karpy.cli.inputs import Seen
+from karpy.cli.inputs import ClusterInput
 from karpy.cli.nodeview.rows import Choice
 from karpy.cli.nodeview.screen import Viewer
 from karpy.cli.nodeview.sources import Source, files_source, live_source
@@ -86,7 +86,7 @@ def test_all_nodes_are_printed_once_with_what_keeps_them(
     assert run.out == snapshot
 
 
-def test_pods_that_wait_alike_are_one_with_their_number(karpy: Karpy) -> None:
+def test_equal_pending_pods_share_a_line_with_their_number(karpy: Karpy) -> None:
     pods = [HUGE.replace("name: huge", f"name: huge-{number}") for number in range(30)]
     other = HUGE.replace("name: huge", "name: zone").replace('cpu: "4000"', "memory: 9Pi")
 
@@ -112,7 +112,7 @@ def test_nodes_are_chosen_by_label_and_pool_sorted_and_have_more_columns(karpy: 
     assert "arch" in run.out.splitlines()[5]
 
 
-def test_a_machine_gets_all_of_it(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+def test_json_has_the_whole_overview(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
     words = ("--output", "json", "--nodepool", "batch", "--label-columns", "kubernetes.io/arch")
 
     run = karpy("top", "-", *NOW, *words, stdin=stream(CLUSTER, HUGE))
@@ -128,7 +128,7 @@ def test_a_node_of_no_nodepool_has_the_price_of_the_catalog_that_is_named(karpy:
     assert 0 < seen["dollarsPerHour"] < 0.096
 
 
-def test_a_selector_that_cannot_be_read_is_said(karpy: Karpy) -> None:
+def test_an_invalid_selector_is_an_error(karpy: Karpy) -> None:
     run = karpy("top", "-", "-l", "a in (", stdin=CLUSTER)
 
     assert run.code == 1
@@ -151,7 +151,7 @@ def test_what_to_install_is_said_where_the_viewer_is_not() -> None:
 
 @asynccontextmanager
 async def lived_in(tmp_path: Path) -> AsyncIterator[tuple[World, Source]]:
-    """Serve a cluster with an autoscaler, the examples and a pod that fits nowhere in it."""
+    """Serve a cluster with an autoscaler, the examples and a pod that fits nowhere."""
     async with (
         embedded_world(BRISK) as world,
         serve(world) as served,
@@ -196,11 +196,11 @@ async def test_the_list_follows_a_cluster_and_explains_its_nodes_and_pods(tmp_pa
         assert viewer.problem is None
 
 
-async def test_a_page_is_there_before_the_cluster_is_looked_at_again() -> None:
+async def test_a_page_is_drawn_before_the_next_refresh() -> None:
     reading = read_manifests(
         [("cluster.yaml", CLUSTER)], catalog=kwok_catalog(), settings=Settings(), now=NOON
     )
-    viewer = Viewer(files_source(Seen(reading.snapshot), Question()), Choice(), 3600.0)
+    viewer = Viewer(files_source(ClusterInput(reading.snapshot), Question()), Choice(), 3600.0)
     async with viewer.run_test(size=(160, 40)) as pilot:
         await until(lambda: len(rows(viewer)) == 6, pilot)
         await pilot.press("enter")
@@ -213,7 +213,7 @@ async def test_keys_sort_filter_and_add_columns() -> None:
     reading = read_manifests(
         [("cluster.yaml", CLUSTER)], catalog=kwok_catalog(), settings=Settings(), now=NOON
     )
-    source = files_source(Seen(reading.snapshot), Question())
+    source = files_source(ClusterInput(reading.snapshot), Question())
     viewer = Viewer(source, Choice(), 0.1)
     async with viewer.run_test(size=(160, 40)) as pilot:
         await until(lambda: len(rows(viewer)) == 6, pilot)

@@ -1,4 +1,4 @@
-"""AWS on its two fakes: in memory, and over HTTP. Either has machines with kubelets."""
+"""AWS on two fakes, in memory and over HTTP; the machines of both have kubelets."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ _OPTIONS: Final = Options(provider="aws", cloud={"cluster_name": "demo"})
 
 
 class AwsStage:
-    """The provider as the operator has it, in a cluster whose nodes boot by their user data."""
+    """The provider as the operator creates it, in a cluster whose nodes boot by their user data."""
 
     goods = AWS_GOODS
     is_idempotent_for_ever = False
@@ -55,7 +55,7 @@ class AwsStage:
         return self._cloud.provider
 
     async def restart(self) -> None:
-        """Have another operator, which remembers nothing."""
+        """Replace the operator by a new one without memory."""
         await self.close()
         world = self._world
         recorder = EventRecorder(world.objects, world.clock, instance="karpy")
@@ -73,7 +73,7 @@ class AwsStage:
             await self.cloud.close()
 
     async def spoil_class(self, problem: str) -> str:
-        """Have no subnet to launch in."""
+        """Remove the subnets of the node class."""
         terms = [{"tags": {"karpenter.sh/discovery": problem}}]
         body = {"spec": {"subnetSelectorTerms": terms}}
         await self.objects.patch(EC2_NODE_CLASS, "default", Patch(PatchType.MERGE, body))
@@ -81,7 +81,7 @@ class AwsStage:
         return "SubnetsReady=False"
 
     async def slow_down(self) -> None:
-        """Do nothing: machines boot whether there is an operator or not."""
+        """Do nothing: machines boot without the operator."""
 
     async def _is_known(self) -> bool:
         """Say whether the provider may launch."""
@@ -95,13 +95,13 @@ class AwsStage:
 
     async def _has_status(self, status: str) -> bool:
         found = await self.objects.get(EC2_NODE_CLASS, "default")
-        told = found.get("status", {}).get("conditions", [])
-        return any((each["type"], each["status"]) == ("Ready", status) for each in told)
+        conditions = found.get("status", {}).get("conditions", [])
+        return any((each["type"], each["status"]) == ("Ready", status) for each in conditions)
 
 
 @asynccontextmanager
 async def aws_stage(world: World, *, is_over_http: bool) -> AsyncIterator[AwsStage]:
-    """Enter an account with a cluster; it is gone afterwards."""
+    """Enter an account with a cluster, and remove it afterwards."""
     await world.objects.create(EC2_NODE_CLASS, _whole(EC2_NODE_CLASS.name, ec2_node_class()))
     await world.objects.create(NODE_POOL, _whole(NODE_POOL.name, ec2_pool("general")))
     types = {name: each for name, each in types_of(("c6a",)).items() if name in SIZES}
@@ -143,7 +143,7 @@ async def _over_http(machines: Machines) -> AsyncIterator[AwsCalls]:
 
 @contextmanager
 def serving(account: Account) -> Iterator[AwsFake]:
-    """Serve a fake AWS, and have the clients of this process find it."""
+    """Serve a fake AWS, and point the clients of this process to it."""
     fake = AwsFake(account)
     before = {each: os.environ.get(each) for each in fake.environ}
     fake.start()

@@ -1,4 +1,4 @@
-"""The clouds that promises are held to: a simulated one, KWOK in both worlds, AWS on two fakes."""
+"""The clouds of the contract tests: a simulated one, KWOK in both worlds, AWS on two fakes."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -42,31 +42,32 @@ _HURRIED: Final = WorldSettings(timing=AT_ONCE, terms=Terms(answer_seconds=0, en
 
 
 class Stage(Protocol):
-    """A cloud, the cluster whose nodes it makes, and a hand on both."""
+    """A cloud and its cluster, with controls for tests."""
 
     objects: Objects
     goods: Goods
     is_idempotent_for_ever: bool
-    """Whether another process comes to the same machine; otherwise garbage collection does."""
+    """Whether a repeated launch by another process returns the same machine; otherwise garbage
+    collection removes one."""
     labels_nodes: bool
-    """Whether nodes join with the labels of their machine; otherwise registration writes them."""
+    """Whether nodes join with the labels of their machine; otherwise registration adds them."""
 
     @property
     def cloud(self) -> CloudProvider:
-        """The cloud, as the operator that runs now sees it."""
+        """The provider of the current operator."""
 
     async def restart(self) -> None:
-        """Have another operator, which remembers nothing."""
+        """Replace the operator by a new one without memory."""
 
     async def spoil_class(self, problem: str) -> str:
-        """Have a node class that nothing can be launched with; return what is said of it."""
+        """Make the node class unusable for launches; return the message about it."""
 
     async def slow_down(self) -> None:
-        """Have nodes take their time to join, where that is up to the operator."""
+        """Let nodes take time to join, where the provider simulates the join."""
 
 
 class SimulatedStage:
-    """A cloud of its own, with machines that have kubelets."""
+    """A simulated cloud, whose machines have kubelets."""
 
     goods = KWOK_GOODS
     is_idempotent_for_ever = True
@@ -88,11 +89,11 @@ class SimulatedStage:
         return problem
 
     async def slow_down(self) -> None:
-        """Do nothing: machines boot whether there is an operator or not."""
+        """Do nothing: machines boot without the operator."""
 
 
 class KwokStage:
-    """KWOK, whose cloud is the cluster itself."""
+    """KWOK, whose machines are the Nodes of the cluster."""
 
     goods = KWOK_GOODS
     is_idempotent_for_ever = True
@@ -128,7 +129,7 @@ class KwokStage:
 
 
 class ExampleStage:
-    """The example, whose machines are Nodes."""
+    """The example provider, whose machines are Nodes."""
 
     goods = KWOK_GOODS
     is_idempotent_for_ever = True
@@ -151,7 +152,7 @@ class ExampleStage:
 
 
 async def _spoil(objects: Objects, problem: str) -> str:
-    """Have the node class of KWOK say that it is not ready."""
+    """Set the condition Ready of KWOK's node class to false."""
     found = await objects.get(KWOK_NODE_CLASS, "default")
     ready = {**found["status"]["conditions"][0], "status": "False", "message": problem}
     body: JsonObject = {"status": {"conditions": [ready]}}
@@ -162,7 +163,7 @@ async def _spoil(objects: Objects, problem: str) -> str:
 
 @asynccontextmanager
 async def open_cloud(name: str, plane: ControlPlane | None, namespace: str) -> AsyncIterator[Stage]:
-    """Enter a cloud; machines and nodes go with it."""
+    """Enter a cloud; remove its machines and nodes afterwards."""
     if name in {AWS_MEMORY, AWS_HTTP}:
         async with (
             embedded_world(_HURRIED) as embedded,
@@ -204,7 +205,7 @@ async def node_of(stage: Stage, provider_id: str) -> JsonObject | None:
 
 
 async def remember(stage: Stage, machine: Machine) -> None:
-    """Have a NodeClaim that says which machine it has, as an operator leaves it after a launch."""
+    """Create a NodeClaim with its machine in the status, as after a launch by an operator."""
     ref = {"group": KWOK_NODE_CLASS.group, "kind": KWOK_NODE_CLASS.name, "name": "default"}
     claim: JsonObject = {
         "apiVersion": NODE_CLAIM.api_version,

@@ -1,4 +1,4 @@
-"""Promises that hold in every world: run by `make contract`, or if asked for by name."""
+"""Contract tests for every world; they run by `make contract`, or if named on the command line."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,7 +18,7 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
 
 @pytest.fixture(params=WORLDS)
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
-    """Every test runs in each world, in a namespace of its own."""
+    """Each world, with a namespace for the test."""
     name: str = request.param
     plane = request.getfixturevalue("control_plane") if name == REAL else None
     async with open_world(name, plane, f"test-{uuid4().hex[:8]}") as opened:

@@ -1,7 +1,7 @@
 """
 The provider of docs/guides/writing-a-provider.md: a cloud whose machines are Nodes.
 
-A real one calls an API instead of creating Nodes; everything else is what every provider does.
+A real provider calls the API of its cloud instead of creating Nodes; the rest is as shown here.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -29,7 +29,7 @@ from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Objects
 
 CLAIM: Final = "example.com/claim"
-"""The label by which this provider knows its machines."""
+"""The label of this provider's machines."""
 READY: Final = {"type": "Ready", "status": "True", "reason": "Example", "message": ""}
 
 
@@ -45,17 +45,17 @@ class ExampleProvider:
         self._catalog = catalog
 
     def start(self) -> None:
-        """Begin nothing: there is nothing to do in the background."""
+        """Do nothing: this provider has no background work."""
 
     async def close(self) -> None:
-        """End nothing."""
+        """Do nothing: there is no background work to stop."""
 
     def catalog(self) -> Catalog:
         """Return all instance types, the same object each time."""
         return self._catalog
 
     async def launch(self, spec: LaunchSpec) -> Machine:
-        """Make a Node of the cheapest option that is on sale."""
+        """Create a Node for the cheapest available option."""
         await self._check(spec.node_class)
         options = sorted(spec.options, key=lambda each: each.price)
         sold = [found for each in options if (found := self._find(spec.pool, each.instance_type))]
@@ -77,7 +77,7 @@ class ExampleProvider:
         return self._machine(made)
 
     async def terminate(self, provider_id: str) -> None:
-        """Delete the Node; the machine is gone as soon as that has begun."""
+        """Delete the Node; the machine counts as gone once the deletion has begun."""
         machine = await self.machine(provider_id)
         await self._objects.delete(NODE, _name(machine.claim))
 
@@ -146,7 +146,7 @@ def _name(claim: str) -> str:
 
 
 def _node(spec: LaunchSpec, type_: InstanceType, labels: dict[str, str]) -> JsonObject:
-    """Return a Node that is closed to pods until its NodeClaim has registered it."""
+    """Return a Node with the taint that keeps pods off until it is registered."""
     name = _name(spec.claim)
     return {
         "apiVersion": NODE.api_version,

@@ -1,4 +1,4 @@
-"""The module of the example, as docs/guides/writing-a-provider.md has it."""
+"""The module of the example provider in docs/guides/writing-a-provider.md."""
 
 from typing import Final
 

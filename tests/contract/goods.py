@@ -1,4 +1,4 @@
-"""What clouds sell, as far as their promises speak of it."""
+"""The launch options of a cloud for the contract tests."""
 
 from typing import Final
 
@@ -8,13 +8,13 @@ from karpy.model.verdicts import LaunchOption
 
 
 class Goods(Struct, frozen=True):
-    """What a cloud sells, as far as the promises speak of it."""
+    """The launch options of a cloud that the contract tests use."""
 
     on_demand: LaunchOption
     spot: LaunchOption
-    """The same type, for less."""
+    """The same instance type at a lower price."""
     dear: LaunchOption
-    """Twice the size."""
+    """An instance type of twice the size."""
     types: int
     cpu: int
     allocatable: int

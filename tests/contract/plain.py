@@ -1,4 +1,4 @@
-"""Objects for the contract, with nothing in them that a case is not about."""
+"""Minimal objects for the contract tests."""
 
 from karpy.codec.fields import JsonObject
 
@@ -16,7 +16,7 @@ def config_map(name: str, **data: str) -> JsonObject:
 
 
 def pod(name: str, *, labels: dict[str, str] | None = None, **spec: object) -> JsonObject:
-    """Build a pod whom no scheduler looks at, unless it is told which."""
+    """Build a pod for no scheduler, unless `spec` names one."""
     return {
         "metadata": meta(name, labels=labels or {}),
         "spec": {"schedulerName": "nobody", "containers": [CONTAINER], **spec},

@@ -1,4 +1,4 @@
-"""What pods are admitted with: LimitRanges of their namespace, and their RuntimeClass."""
+"""Admission of pods: LimitRanges of the namespace, and RuntimeClasses."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def asking(resources: JsonObject) -> JsonObject:
 
 
 async def limit(world: World, *items: JsonObject) -> JsonObject:
-    """Create a LimitRange; return once pods are admitted by it, which takes a moment."""
+    """Create a LimitRange, and wait until it applies to new pods."""
     made = await world.create(
         LIMIT_RANGE, {"metadata": meta("usual"), "spec": {"limits": list(items)}}
     )

@@ -1,4 +1,4 @@
-"""What every cloud promises: `karpy.ports.cloud`, line by line."""
+"""The contract of the port `karpy.ports.cloud`, for every cloud."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ SOLD_NOWHERE = LaunchOption("z-1x", 1, "test-zone-a", "spot")
 
 @pytest.fixture(params=CLOUDS)
 async def stage(request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
-    """Every test runs with each cloud."""
+    """Each cloud in turn."""
     name: str = request.param
     plane = request.getfixturevalue("control_plane") if name == KWOK_REAL else None
     async with open_cloud(name, plane, f"test-{uuid4().hex[:8]}") as opened:
@@ -54,7 +54,7 @@ async def ids(cloud: CloudProvider) -> list[str]:
 
 
 async def ended(cloud: CloudProvider, provider_id: str) -> bool:
-    """Ask for the end of a machine as controllers do, again and again until it is gone."""
+    """Terminate a machine as controllers do: repeat the call until the machine is gone."""
     try:
         await cloud.terminate(provider_id)
     except MachineNotFound:
@@ -65,8 +65,8 @@ async def ended(cloud: CloudProvider, provider_id: str) -> bool:
 async def ready_node(stage: Stage, provider_id: str) -> JsonObject:
     async def look() -> JsonObject | None:
         node = await node_of(stage, provider_id)
-        told = (node or {}).get("status", {}).get("conditions") or []
-        is_ready = any((each["type"], each["status"]) == ("Ready", "True") for each in told)
+        conditions = (node or {}).get("status", {}).get("conditions") or []
+        is_ready = any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
         return node if is_ready else None
 
     found = await until(look)
@@ -84,7 +84,7 @@ async def test_everything_is_listed_for_every_pool(stage: Stage) -> None:
     assert stage.cloud.catalog() is catalog
 
 
-async def test_a_launch_tells_what_machine_it_is(stage: Stage) -> None:
+async def test_a_launch_returns_the_machine(stage: Stage) -> None:
     machine = await stage.cloud.launch(spec(stage))
 
     assert machine.claim == "c1"
@@ -156,7 +156,7 @@ async def test_the_same_token_never_starts_a_second_machine(stage: Stage) -> Non
 
 
 async def test_another_operator_comes_to_the_same_machine_or_finds_both(stage: Stage) -> None:
-    """The first one may have died before it wrote down what it launched."""
+    """The first operator may have crashed before it recorded the launch."""
     first = await stage.cloud.launch(spec(stage))
 
     await stage.restart()

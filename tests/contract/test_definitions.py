@@ -1,4 +1,4 @@
-"""Custom resources: every schema rule and CEL rule, and definitions that come and go."""
+"""Custom resources: schemas and CEL rules, and definitions that are created and deleted."""
 
 from contextlib import suppress
 
@@ -16,7 +16,7 @@ THING = Kind("example.com", "v1", "Thing", "things")
 
 
 async def submit(world: World, case: CrdCase, obj: JsonObject) -> None:
-    """Do what a case is about: create an object, or change one; leave nothing behind."""
+    """Create or change the object of a case, and clean up."""
     obj, before = world.placed(case.kind, obj), case.before
     meta = obj["metadata"]
     try:
@@ -35,7 +35,7 @@ async def submit(world: World, case: CrdCase, obj: JsonObject) -> None:
 
 
 async def disagreement(world: World, case: CrdCase) -> str:
-    """Say how a world does not do what a case says; nothing if it does."""
+    """Return how a world differs from a case; empty if it does not."""
     try:
         await submit(world, case, case.accepted)
     except Invalid as error:
@@ -50,7 +50,7 @@ async def disagreement(world: World, case: CrdCase) -> str:
 
 @pytest.mark.parametrize("kind", read_definitions(), ids=str)
 async def test_every_rule_of_a_definition_holds(world: World, kind: Kind) -> None:
-    """Both ways: what it allows is taken, what it forbids is refused by name."""
+    """Allowed objects are accepted, and forbidden ones are refused with the name of the field."""
     await world.define(read_definitions()[kind])
     cases = [case for case in read_cases() if case.kind == kind]
 

@@ -63,7 +63,7 @@ async def test_deleting_twice_does_not_move_the_time(world: World) -> None:
     assert first["metadata"]["deletionTimestamp"] == second["metadata"]["deletionTimestamp"]
 
 
-async def test_no_finalizer_joins_an_object_that_is_going(world: World) -> None:
+async def test_a_deleting_object_gets_no_new_finalizer(world: World) -> None:
     await world.create(CONFIG_MAP, {"metadata": meta("a", finalizers=[HELD])})
     await delete(world, "a")
     patch = Patch(PatchType.MERGE, {"metadata": {"finalizers": [HELD, "example.com/more"]}})
@@ -105,7 +105,7 @@ async def test_a_pod_without_a_kubelet_is_deleted_at_once(world: World) -> None:
 
 
 async def test_a_bound_pod_has_its_grace_period(world: World) -> None:
-    """Until the kubelet that runs it reports that it has stopped."""
+    """The pod stays until its kubelet reports that it has stopped."""
     await world.create(POD, pod("a", nodeName="nowhere", terminationGracePeriodSeconds=900))
 
     await world.objects.delete(POD, "a", namespace=world.namespace)
@@ -201,7 +201,7 @@ async def test_a_namespace_takes_everything_along(world: World) -> None:
         await world.objects.get(CONFIG_MAP, "a", place)
 
 
-async def test_nothing_comes_into_a_namespace_that_is_going(world: World) -> None:
+async def test_nothing_is_created_in_a_terminating_namespace(world: World) -> None:
     place = f"{world.namespace}-2"
     await world.objects.create(NAMESPACE, {"metadata": meta(place)})
     await world.create(CONFIG_MAP, {"metadata": meta("a", namespace=place, finalizers=[HELD])})

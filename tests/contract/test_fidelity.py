@@ -42,14 +42,14 @@ def test_a_seed_gives_the_same_cluster_every_time() -> None:
 
 
 async def led(cluster: Cluster) -> list[Step]:
-    """Let the embedded scheduler answer."""
+    """Return the steps of the embedded scheduler."""
     async with embedded_world() as world:
         await world.settle(cluster)
         return await ask_together(world, cluster)
 
 
 async def followed(cluster: Cluster, steps: list[Step]) -> list[Difference]:
-    """Let the embedded scheduler be asked the same."""
+    """Repeat steps on the embedded scheduler, and return the differences."""
     async with embedded_world() as world:
         await world.settle(cluster)
         return await follow(world, steps)
@@ -64,7 +64,7 @@ def test_a_scheduler_agrees_with_itself() -> None:
 
 
 @pytest.mark.parametrize("wrong", [Answer(why="no"), Answer("s0-n2")])
-def test_a_wrong_answer_is_found_and_leads_to_no_other(wrong: Answer) -> None:
+def test_a_wrong_answer_is_one_difference(wrong: Answer) -> None:
     steps = run(led(random_cluster(0)))
     mistaken = replace(steps[1], answer=wrong)
 

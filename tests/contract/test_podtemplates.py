@@ -1,4 +1,4 @@
-"""PodTemplates: pods that are not made, to be referred to."""
+"""PodTemplates, which other objects refer to."""
 
 import pytest
 

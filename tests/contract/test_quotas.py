@@ -1,4 +1,4 @@
-"""What a namespace may use: bounds of LimitRanges, and ResourceQuotas."""
+"""Limits of a namespace: LimitRanges and ResourceQuotas."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def a_claim(storage: str) -> JsonObject:
 
 
 async def limit(world: World, *items: JsonObject) -> None:
-    """Create a LimitRange; return once pods are admitted by it, which takes a moment."""
+    """Create a LimitRange, and wait until it applies to new pods."""
     await world.create(LIMIT_RANGE, {"metadata": meta("bounds"), "spec": {"limits": list(items)}})
 
     async def is_in_force() -> bool:
@@ -64,7 +64,7 @@ async def limit(world: World, *items: JsonObject) -> None:
 
 
 async def quota(world: World, name: str = "q", **spec: object) -> None:
-    """Create a ResourceQuota; return once it is counted for."""
+    """Create a ResourceQuota, and wait until its status is counted."""
     await world.create(RESOURCE_QUOTA, {"metadata": meta(name), "spec": spec})
 
     async def is_counted() -> bool:

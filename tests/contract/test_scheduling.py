@@ -1,4 +1,4 @@
-"""Where kube-scheduler puts pods, and why it does not."""
+"""Where kube-scheduler binds pods, and why it leaves pods pending."""
 
 import pytest
 
@@ -20,7 +20,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 async def add_node(world: World, name: str, **spec: object) -> None:
-    """Have a node that takes pods; `labels` and `taints` are its own."""
+    """Create a node that accepts pods, with `labels` and `taints`."""
     labels = spec.pop("labels", None)
     made = node(name, labels=labels if isinstance(labels, dict) else None)
     await world.create(NODE, {**made, "spec": spec})
@@ -77,7 +77,7 @@ async def place_of(world: World, name: str) -> str:
 
 
 async def refusal_of(world: World, name: str) -> tuple[str, str]:
-    """Wait until a pod was given up; return reason and message."""
+    """Wait until a pod is unschedulable; return reason and message."""
 
     async def look() -> tuple[str, str] | None:
         for each in (await world.get(POD, name)).get("status", {}).get("conditions") or ():
@@ -167,9 +167,9 @@ async def test_a_pod_that_fits_nowhere_gets_the_reason(
     await add_node(world, "n1", labels={ZONE: "a"})
     await world.create(POD, asking("a", **spec))
 
-    told, message = await refusal_of(world, "a")
+    reason, message = await refusal_of(world, "a")
 
-    assert told == "Unschedulable"
+    assert reason == "Unschedulable"
     assert message.startswith("0/1 nodes are available: ")
     assert reason in message
 
@@ -177,9 +177,9 @@ async def test_a_pod_that_fits_nowhere_gets_the_reason(
 async def test_without_nodes_nothing_can_be_placed(world: World) -> None:
     await world.create(POD, asking("a"))
 
-    told, message = await refusal_of(world, "a")
+    reason, message = await refusal_of(world, "a")
 
-    assert (told, message) == ("Unschedulable", "no nodes available to schedule pods")
+    assert (reason, message) == ("Unschedulable", "no nodes available to schedule pods")
 
 
 async def test_a_taint_keeps_pods_away_that_do_not_tolerate_it(world: World) -> None:
@@ -294,12 +294,12 @@ async def test_a_claim_that_is_bound_at_once_must_be(world: World) -> None:
 async def test_a_gated_pod_waits_for_its_gate(world: World) -> None:
     await add_node(world, "n1")
     await world.create(POD, asking("a", schedulingGates=[{"name": "example.com/wait"}]))
-    told, _ = await refusal_of(world, "a")
+    reason, _ = await refusal_of(world, "a")
 
     patch = Patch(PatchType.MERGE, {"spec": {"schedulingGates": None}})
     await world.objects.patch(POD, "a", patch, namespace=world.namespace)
 
-    assert told == "SchedulingGated"
+    assert reason == "SchedulingGated"
     assert await place_of(world, "a") == "n1"
 
 

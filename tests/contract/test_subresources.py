@@ -28,7 +28,7 @@ def binding(world: World, name: str, to: str) -> JsonObject:
 
 
 async def running(world: World, name: str, labels: dict[str, str]) -> None:
-    """Have a pod that says it is ready."""
+    """Create a pod with the condition Ready."""
     await world.create(POD, pod(name, labels=labels, nodeName="nowhere"))
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     await world.objects.patch(
@@ -41,7 +41,7 @@ async def running(world: World, name: str, labels: dict[str, str]) -> None:
 
 
 async def allowed(world: World, name: str, count: int) -> None:
-    """Wait until a budget allows so many disruptions."""
+    """Wait until a budget allows a number of disruptions."""
 
     async def is_so() -> bool:
         status = (await world.get(DISRUPTION_BUDGET, name)).get("status", {})

@@ -1,4 +1,4 @@
-"""Watches: what is told, from where, and when it is too late."""
+"""Watches: their events, their start and expired versions."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from tests.contract.worlds import SOON, World, closing, until
 
 
 async def take(events: AsyncIterator[WatchEvent], count: int) -> list[tuple[str, str]]:
-    """Take the next events, bookmarks apart."""
+    """Return the next events without bookmarks."""
     taken: list[tuple[str, str]] = []
     async with asyncio.timeout(SOON), closing(events) as stream:
         async for event in stream:
@@ -82,7 +82,7 @@ async def test_an_object_that_begins_to_match_is_new_and_one_that_ceases_is_gone
 
 
 async def test_a_deletion_comes_with_its_own_version(world: World) -> None:
-    """A watch that resumes from it must not repeat it."""
+    """A watch that resumes from this version must not repeat the deletion."""
     made = await world.create(CONFIG_MAP, config_map("a"))
     await world.objects.delete(CONFIG_MAP, "a", namespace=world.namespace)
     since = made["metadata"]["resourceVersion"]
@@ -108,9 +108,9 @@ async def test_a_watch_ends_when_its_time_is_over(world: World) -> None:
     assert [event.type for event in events] in ([], [EventType.BOOKMARK])
 
 
-async def test_history_before_time_is_gone(world: World) -> None:
-    """A client that asks for it must list everything again."""
-    since = await world.forget_history()
+async def test_a_watch_from_a_compacted_version_is_expired(world: World) -> None:
+    """A client with such an old version must list again."""
+    since = await world.compact()
 
     async def is_expired() -> bool:
         try:
@@ -123,27 +123,27 @@ async def test_history_before_time_is_gone(world: World) -> None:
     assert await until(is_expired)
 
 
-async def test_a_feed_tells_all_there_is_and_then_what_changes(world: World) -> None:
+async def test_a_feed_delivers_all_objects_then_changes(world: World) -> None:
     await world.create(CONFIG_MAP, config_map("a"))
     reader = FieldReader(lambda fields: fields.child("data").text("x"))
-    told: list[tuple[str, str | None] | str] = []
+    changes: list[tuple[str, str | None] | str] = []
 
     async with (
         asyncio.timeout(SOON),
         closing(world.feed.follow(CONFIG_MAP, reader, mine(world))) as feed,
     ):
         async for news in feed:
-            told.append(_told(news))
+            changes.append(_short(news))
             if isinstance(news, Synced):
                 await change(world, "a", x="1")
-            elif len(told) == 3:
+            elif len(changes) == 3:
                 await world.objects.delete(CONFIG_MAP, "a", namespace=world.namespace)
-            elif len(told) == 4:
+            elif len(changes) == 4:
                 break
 
     key = f"{world.namespace}/a"
-    assert told == [(key, ""), "synced", (key, "1"), (key, None)]
+    assert changes == [(key, ""), "synced", (key, "1"), (key, None)]
 
 
-def _told(news: Change[str] | Synced) -> tuple[str, str | None] | str:
+def _short(news: Change[str] | Synced) -> tuple[str, str | None] | str:
     return "synced" if isinstance(news, Synced) else (news.key, news.value)

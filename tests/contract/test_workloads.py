@@ -1,4 +1,4 @@
-"""What controllers make of workloads, as far as an observer can see."""
+"""The observable behaviour of the controllers of workloads."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def templated(name: str, **spec: object) -> JsonObject:
 
 
 async def pods(world: World, count: int, app: str) -> list[JsonObject]:
-    """Wait until an app has so many pods that are not going."""
+    """Wait until an app has a number of pods that are not deleting."""
 
     async def look() -> list[JsonObject] | None:
         found = [
@@ -53,7 +53,7 @@ async def none_left(world: World, app: str) -> None:
 
 
 async def status(world: World, kind: Kind, name: str, **wanted: object) -> JsonObject:
-    """Wait until a status says what is wanted."""
+    """Wait until a status has the wanted fields."""
 
     async def look() -> JsonObject | None:
         found: JsonObject = (await world.get(kind, name)).get("status") or {}

@@ -162,7 +162,7 @@ async def test_a_generation_counts_changes_of_the_specification(world: World) ->
     assert [each["metadata"]["generation"] for each in (made, same, weighed)] == [1, 1, 2]
 
 
-async def test_a_status_is_written_by_its_own_way_only(world: World) -> None:
+async def test_a_status_is_written_by_its_subresource_only(world: World) -> None:
     made = await world.create(NODE_POOL, {**node_pool(), "status": {"nodes": 5}})
     whole = {**made, "status": {"nodes": 7}}
 
@@ -203,7 +203,7 @@ async def test_a_selector_stays_as_it_is(world: World) -> None:
     made = await world.create(DEPLOYMENT, deployment("a", replicas=0))
     other = deployment("b", replicas=0)["spec"]
 
-    # Its controller may have written a status meanwhile.
+    # The controller may have written a status meanwhile.
     meta = {key: each for key, each in made["metadata"].items() if key != "resourceVersion"}
 
     with pytest.raises(Invalid) as raised:

@@ -1,4 +1,4 @@
-"""The worlds that promises are held to: embedded, embedded over HTTP, and the real one."""
+"""The worlds of the contract tests: embedded, embedded over HTTP, and a real control plane."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -33,12 +33,12 @@ WORLDS: Final = (EMBEDDED, OVER_HTTP, REAL)
 SOON: Final = 30.0
 _GLANCE: Final = 0.02
 _REMEMBERED: Final = 500
-"""So many events of each kind the embedded worlds remember."""
+"""Events of each kind that the embedded worlds keep for watches."""
 _SHORT: Final = WorldSettings(history=_REMEMBERED, taints_nodes=True)
 
 
 class World:
-    """One world, and a namespace of it that is the test's own."""
+    """A world with a namespace for a test."""
 
     def __init__(
         self, objects: Objects, feed: Feed, namespace: str, plane: ControlPlane | None
@@ -49,19 +49,19 @@ class World:
         self._plane = plane
 
     async def create(self, kind: Kind, obj: JsonObject) -> JsonObject:
-        """Create an object, in the test's namespace unless it says where."""
+        """Create an object, in the test's namespace unless it names one."""
         place = (obj.get("metadata") or {}).get("namespace", self.namespace)
         return await self.objects.create(kind, self.placed(kind, obj, place))
 
     def placed(self, kind: Kind, obj: JsonObject, place: str = "") -> JsonObject:
-        """Return an object in a namespace, the test's own unless told otherwise."""
+        """Return an object in a namespace, by default the test's."""
         meta = dict(obj.get("metadata") or {})
         if kind.is_namespaced:
             meta["namespace"] = place or self.namespace
         return {"apiVersion": kind.api_version, "kind": kind.name, **obj, "metadata": meta}
 
     async def define(self, definition: JsonObject) -> None:
-        """Install a CustomResourceDefinition if it is not there; wait until it is served."""
+        """Install a missing CustomResourceDefinition, and wait until it is served."""
         with suppress(AlreadyExists):
             await self.objects.create(CUSTOM_RESOURCE, definition)
         spec = definition["spec"]
@@ -81,13 +81,13 @@ class World:
         """List pods of the test's namespace."""
         return list((await self.objects.list(POD, Query(self.namespace, labels))).items)
 
-    async def forget_history(self) -> str:
-        """Return a version that is so long ago that the world remembers nothing after it."""
+    async def compact(self) -> str:
+        """Forget old versions; return one of them."""
         page = await self.objects.list(CONFIG_MAP, Query(self.namespace))
         if self._plane is not None:
             await self.create(CONFIG_MAP, {"metadata": {"name": "event"}})
             await asyncio.to_thread(self._plane.halt)
-            await asyncio.to_thread(self._plane.forget_history)
+            await asyncio.to_thread(self._plane.compact)
             await asyncio.to_thread(self._plane.resume)
             return page.version
         for number in range(2 * _REMEMBERED + 1):
@@ -109,7 +109,7 @@ class World:
 
 @asynccontextmanager
 async def closing(stream: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Close a stream in the end, if it is one that can be closed."""
+    """Close a stream at the end, if it can be closed."""
     try:
         yield stream
     finally:
@@ -118,7 +118,7 @@ async def closing(stream: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
 
 
 async def until(look: Callable[[], Awaitable[T]]) -> T:
-    """Look again and again until there is something to see."""
+    """Repeat a call until it returns something; return that."""
     async with asyncio.timeout(SOON):
         while True:
             if seen := await look():
@@ -128,7 +128,7 @@ async def until(look: Callable[[], Awaitable[T]]) -> T:
 
 @asynccontextmanager
 async def open_world(name: str, plane: ControlPlane | None, namespace: str) -> AsyncIterator[World]:
-    """Enter a world; what the test made in its namespace goes with it."""
+    """Enter a world; delete the objects of the test's namespace afterwards."""
     async with _reach(name, plane) as (objects, feed):
         world = World(objects, feed, namespace, plane)
         await objects.create(
@@ -146,7 +146,7 @@ async def open_world(name: str, plane: ControlPlane | None, namespace: str) -> A
 @asynccontextmanager
 async def _reach(name: str, plane: ControlPlane | None) -> AsyncIterator[tuple[Objects, Feed]]:
     if plane is not None:
-        await asyncio.to_thread(plane.mend)
+        await asyncio.to_thread(plane.restart_ended)
         async with connect(kubeconfig=str(plane.kubeconfig)) as connection:
             yield connection.objects, connection.feed
     elif name == OVER_HTTP:
@@ -162,7 +162,7 @@ async def _reach(name: str, plane: ControlPlane | None) -> AsyncIterator[tuple[O
 
 
 async def _install(world: World) -> None:
-    """Have our CRDs, which come with the embedded worlds."""
+    """Install Karpy's CRDs, which the embedded worlds have already."""
     for kind in CUSTOM_KINDS:
         await world.define(kind.to_json())
 
@@ -176,8 +176,8 @@ async def _is_served(objects: Objects, kind: Kind) -> bool:
 
 
 async def _clean(objects: Objects, namespace: str) -> None:
-    """Leave a real control plane as it was found."""
-    # No kubelet runs the pods, so that none would ever report that they have stopped.
+    """Clean up a real control plane."""
+    # No kubelet runs the pods, so nothing would report that they have stopped.
     for obj in (await objects.list(POD, Query(namespace))).items:
         with suppress(NotFound):
             await objects.delete(

@@ -1,4 +1,4 @@
-"""Every state of the NodeClaims of a cluster, or of its nodes, in order, as a watch tells them."""
+"""All states of the NodeClaims or nodes of a cluster in order, from a watch."""
 
 import json
 import os
@@ -23,7 +23,7 @@ Claims = dict[str, JsonObject]
 
 
 class ClaimLog:
-    """What a watch of NodeClaims has told so far; no change between two looks is missed."""
+    """The events of a watch of NodeClaims so far, without gaps."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -37,19 +37,19 @@ class ClaimLog:
             try:
                 event, self._read = decoder.raw_decode(text, found.start())
             except json.JSONDecodeError:
-                # The rest is still being written.
+                # The last line is not complete yet.
                 break
             self._states.append(_after(event, self._states[-1] if self._states else {}))
         return self._states
 
     @property
     def created(self) -> set[str]:
-        """The names of all NodeClaims that were ever there."""
+        """The names of all NodeClaims that have ever existed."""
         return {name for claims in self.states() for name in claims}
 
     @property
     def deleted(self) -> set[str]:
-        """The names of all NodeClaims that were deleted, whether they are gone or not."""
+        """The names of all NodeClaims that were ever deleting, whether they are gone or not."""
         return {
             name
             for claims in self.states()
@@ -59,21 +59,21 @@ class ClaimLog:
 
     @property
     def most_disrupted(self) -> int:
-        """How many nodes were disrupted at once, at most."""
+        """The largest number of nodes that were disrupted at the same time."""
         return max((len(disrupted(claims)) for claims in self.states()), default=0)
 
     @property
     def most_tainted(self) -> int:
-        """How many nodes had the taint of disrupted ones at once, at most, if nodes are watched."""
+        """The largest number of nodes that had the disruption taint at the same time."""
         return max((sum(map(_is_tainted, nodes.values())) for nodes in self.states()), default=0)
 
     @property
     def most(self) -> int:
-        """How many NodeClaims were there at once, at most; those whose machine ends left out."""
+        """The largest number of NodeClaims at the same time, without terminating machines."""
         return max((len(_lasting(claims)) for claims in self.states()), default=0)
 
     def wait(self, holds: Callable[[Claims], object], seconds: float) -> None:
-        """Return at once when some state, the past ones included, is so."""
+        """Wait until any state, past ones included, satisfies a condition."""
         deadline = monotonic() + seconds
         while not any(holds(claims) for claims in self.states()):
             assert monotonic() < deadline, "not in time"
@@ -87,7 +87,7 @@ def _after(event: JsonObject, claims: Claims) -> Claims:
 
 
 def disrupted(claims: Claims) -> list[str]:
-    """Name the NodeClaims that consume a disruption budget."""
+    """Return the NodeClaims that count against a disruption budget."""
     return [
         name
         for name, claim in _lasting(claims).items()
@@ -96,7 +96,7 @@ def disrupted(claims: Claims) -> list[str]:
 
 
 def _is_tainted(node: JsonObject) -> bool:
-    """Say whether a node counts as disrupted for tools, which compare key and effect."""
+    """Say whether a node has the disruption taint, by key and effect."""
     wanted = ("karpenter.sh/disrupted", "NoSchedule")
     return any((each["key"], each["effect"]) == wanted for each in node["spec"].get("taints", ()))
 
@@ -115,7 +115,7 @@ def _lasting(claims: Claims) -> Claims:
 
 @contextmanager
 def watching(plane: ControlPlane, what: str = "nodeclaims") -> Iterator[ClaimLog]:
-    """Watch the NodeClaims of a cluster, or its nodes, from now on."""
+    """Watch the NodeClaims or nodes of a cluster while the context is open."""
     kubectl = find_program(require_programs(os.environ), "kubectl")
     name = f"{what}-{monotonic():.6f}"
     words = ("get", what, "--output=json", "--watch", "--output-watch-events")

@@ -1,4 +1,4 @@
-"""These tests need a real control plane: they run by `make e2e`, or if asked for by name."""
+"""Tests on a real control plane; they run by `make e2e`, or if named on the command line."""
 
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ LONGEST: Final = (
     "operator/test_fencing.py",
     "operator/test_troubles.py",
 )
-"""Files that take minutes: where several run at once, none of these may be the last."""
+"""Files that take minutes, and therefore start first when tests run in parallel."""
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:

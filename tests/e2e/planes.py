@@ -1,4 +1,4 @@
-"""The real control plane as a fixture, and when tests that need it are run."""
+"""The real control plane as a fixture, and the selection of tests that need it."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from karpy.adapters.controlplane.plane import ControlPlane
 from tests.programs import folder_of
 
 STRANGER: Final = "stranger"
-"""A user whom RBAC allows nothing, until a test binds a role."""
+"""A user without rights, until a test binds a role."""
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def programs() -> Path:
 def control_plane(
     programs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
-    """One control plane for all tests of a process; each works in a namespace of its own."""
+    """A control plane for all tests of a process, each of which has its namespace."""
     home = tmp_path_factory.mktemp("controlplane")
     with ControlPlane(programs, home, users={STRANGER: ()}) as plane:
         yield plane
@@ -34,8 +34,8 @@ def control_plane(
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """A namespace of its own for a test."""
-    control_plane.mend()
+    """A namespace for a test."""
+    control_plane.restart_ended()
     name = f"test-{uuid4().hex[:8]}"
     control_plane.kubectl("create", "namespace", name)
     yield name
@@ -44,8 +44,8 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture
 def node(control_plane: ControlPlane) -> Iterator[str]:
-    """A node that KWOK looks after."""
-    control_plane.mend()
+    """A node whose kubelet KWOK plays."""
+    control_plane.restart_ended()
     name = f"node-{uuid4().hex[:8]}"
     metadata = {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"}}
     manifest = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
@@ -55,7 +55,7 @@ def node(control_plane: ControlPlane) -> Iterator[str]:
 
 
 def is_left_out(folder: Path, config: pytest.Config) -> bool:
-    """Tell whether the tests of a folder were not asked for by name, as in a plain `pytest`."""
+    """Say whether a folder is not named on the command line, as in a plain `pytest`."""
     asked = [
         (config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args
     ]

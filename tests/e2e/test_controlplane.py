@@ -100,15 +100,15 @@ def test_the_api_server_comes_back_as_it_was(control_plane: ControlPlane, namesp
     assert get(control_plane, "configmap", "kept", "-n", namespace)["metadata"]["name"] == "kept"
 
 
-def test_history_can_be_forgotten(control_plane: ControlPlane, namespace: str) -> None:
-    """Who lists in pages and comes back too late is told 410."""
+def test_a_page_after_a_compaction_is_expired(control_plane: ControlPlane, namespace: str) -> None:
+    """A continue token from before the compaction gets status 410."""
     path = f"/api/v1/namespaces/{namespace}/configmaps?limit=1"
     control_plane.kubectl("create", "configmap", "one", "-n", namespace)
     control_plane.kubectl("create", "configmap", "two", "-n", namespace)
     first = json.loads(control_plane.kubectl("get", "--raw", path))
     control_plane.kubectl("create", "configmap", "three", "-n", namespace)
 
-    control_plane.forget_history()
+    control_plane.compact()
 
     words = ("get", "--raw", f"{path}&continue={first['metadata']['continue']}")
     wait_until(lambda: control_plane.try_kubectl(*words).code, seconds=60)
@@ -117,7 +117,9 @@ def test_history_can_be_forgotten(control_plane: ControlPlane, namespace: str) -
     assert "too old" in late.err
 
 
-def test_a_kubeconfig_can_be_had_for_anybody(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_a_kubeconfig_can_be_written_for_any_token(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
     path = tmp_path / "kubeconfig"
 
     control_plane.write_kubeconfig(path, control_plane.token_of(STRANGER))
@@ -126,13 +128,13 @@ def test_a_kubeconfig_can_be_had_for_anybody(control_plane: ControlPlane, tmp_pa
     assert control_plane.token_of() not in path.read_text()
 
 
-def test_what_ended_by_itself_is_started_again(
+def test_programs_that_ended_by_themselves_are_started_again(
     control_plane: ControlPlane, request: pytest.FixtureRequest
 ) -> None:
     before = control_plane.pid_of("kwok")
 
     os.kill(before, signal.SIGKILL)
-    wait_until(control_plane.mend)
+    wait_until(control_plane.restart_ended)
 
     assert control_plane.pid_of("kwok") != before
     # A new node: one from before is the dead program's until its lease of it runs out.

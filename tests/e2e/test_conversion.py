@@ -36,7 +36,7 @@ EXAMPLES: Final = 25
 @pytest.fixture(scope="module")
 def server(control_plane: ControlPlane) -> ControlPlane:
     """A control plane with the CustomResourceDefinitions of today."""
-    control_plane.mend()
+    control_plane.restart_ended()
     control_plane.kubectl("apply", "--server-side", "-f", str(CRDS))
     control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     wait_until(lambda: not control_plane.try_kubectl("get", "nodepools,ec2nodeclasses").code)
@@ -76,13 +76,13 @@ def judged(server: ControlPlane, conversion: Conversion) -> tuple[str, int]:
         "asg",
     ],
 )
-def test_what_is_converted_is_taken(server: ControlPlane, conversion: Conversion) -> None:
+def test_converted_objects_are_valid(server: ControlPlane, conversion: Conversion) -> None:
     assert len(conversion.objects) >= 1
     assert judged(server, conversion) == ("", len(conversion.objects))
 
 
-def test_whatever_is_converted_is_taken(server: ControlPlane) -> None:
-    """The sample is of the property that the fast tests hold to our own validator."""
+def test_converted_objects_are_accepted_by_the_api_server(server: ControlPlane) -> None:
+    """A sample of the property that the fast tests check with Karpy's own validator."""
 
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(calls.filter(bool))

@@ -15,7 +15,7 @@ ROWS = (*PARAMETERS, *PATHS, *HEADERS, *NO_HTTP, *BODIES, *YAMLS, *PATCHES, *CUS
 
 @pytest.fixture(scope="module")
 def wire(control_plane: ControlPlane) -> Wire:
-    control_plane.mend()
+    control_plane.restart_ended()
     wire = Wire(control_plane.server, control_plane.authority, control_plane.token_of())
     asyncio.run(prepare(wire))
     wait_until(lambda: not control_plane.try_kubectl("get", "bases.hostile.example").code)

@@ -64,7 +64,7 @@ class Names:
 
 @pytest.fixture
 async def cluster(control_plane: ControlPlane) -> AsyncIterator[Connection]:
-    await asyncio.to_thread(control_plane.mend)
+    await asyncio.to_thread(control_plane.restart_ended)
     async with connect(kubeconfig=str(control_plane.kubeconfig)) as connection:
         yield connection
 
@@ -184,7 +184,9 @@ async def test_pages_make_up_the_list(cluster: Connection, namespace: str) -> No
     assert first.items[0]["kind"] == "Secret"
 
 
-async def test_a_watch_tells_what_happened_since(cluster: Connection, namespace: str) -> None:
+async def test_a_watch_delivers_the_events_after_a_version(
+    cluster: Connection, namespace: str
+) -> None:
     since = (await cluster.objects.list(CONFIG_MAP, Query(namespace))).version
     query = Query(namespace, fields="metadata.name=a")
     await cluster.objects.create(CONFIG_MAP, config(namespace, "a", "one"))
@@ -192,9 +194,9 @@ async def test_a_watch_tells_what_happened_since(cluster: Connection, namespace:
     await cluster.objects.delete(CONFIG_MAP, "a", namespace=namespace)
 
     watch = cluster.objects.watch(CONFIG_MAP, query, since=since, seconds=1)
-    told = [each.type async for each in watch if each.type is not EventType.BOOKMARK]
+    seen = [each.type async for each in watch if each.type is not EventType.BOOKMARK]
 
-    assert told == [EventType.ADDED, EventType.DELETED]
+    assert seen == [EventType.ADDED, EventType.DELETED]
 
 
 async def test_a_deployment_is_scaled_by_its_subresource(
@@ -301,24 +303,24 @@ async def test_a_plugin_gives_the_token(control_plane: ControlPlane, tmp_path: P
     assert page.items
 
 
-async def test_a_feed_tells_everything_though_the_server_restarts_and_forgets(
+async def test_a_feed_loses_nothing_over_a_restart_and_a_compaction(
     control_plane: ControlPlane, cluster: Connection, namespace: str
 ) -> None:
     objects, query = cluster.objects, Query(namespace, fields="metadata.name!=kube-root-ca.crt")
     await objects.create(CONFIG_MAP, config(namespace, "a", "one"))
-    told: list[str | None] = []
+    seen: list[str | None] = []
     versions: list[str] = []
 
     async def follow() -> None:
         async with aclosing(cluster.feed.follow(CONFIG_MAP, Names(), query)) as feed:
             async for each in feed:
                 versions.extend([each.version] if isinstance(each, Change) else [])
-                told.append("synced" if isinstance(each, Synced) else each.value)
+                seen.append("synced" if isinstance(each, Synced) else each.value)
 
     following = asyncio.create_task(follow())
 
     async def has_told(count: int) -> bool:
-        return len(told) >= count
+        return len(seen) >= count
 
     await eventually(lambda: has_told(2))
     # The controllers have started; they would not survive a restart before that.
@@ -328,7 +330,7 @@ async def test_a_feed_tells_everything_though_the_server_restarts_and_forgets(
     await eventually(lambda: has_told(3))
     await objects.create(SECRET, {"metadata": {"name": "later", "namespace": namespace}})
     await asyncio.to_thread(control_plane.halt)
-    await asyncio.to_thread(control_plane.forget_history)
+    await asyncio.to_thread(control_plane.compact)
     await asyncio.to_thread(control_plane.resume)
     with pytest.raises(Expired):
         await anext(objects.watch(CONFIG_MAP, query, since=versions[0], seconds=5))
@@ -337,12 +339,10 @@ async def test_a_feed_tells_everything_though_the_server_restarts_and_forgets(
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
 
-    assert told == ["one", "synced", "two", None]
+    assert seen == ["one", "synced", "two", None]
 
 
-async def test_leadership_passes_on_at_once_when_it_is_given_back(
-    cluster: Connection, namespace: str
-) -> None:
+async def test_a_released_lease_is_taken_at_once(cluster: Connection, namespace: str) -> None:
     first = Election(cluster.objects, WallClock(), Candidacy(namespace, identity="first"))
     second = Election(cluster.objects, WallClock(), Candidacy(namespace, identity="second"))
     await first.acquire()

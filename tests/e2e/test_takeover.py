@@ -1,7 +1,7 @@
 """
 Karpy takes a cluster over from the real Karpenter, works in it, and gives it back.
 
-One story is told once, and looked at from several sides: Karpenter makes 30 nodes with every kind
+One run is checked from several sides: Karpenter makes 30 nodes with every kind
 of field in use and stops. Karpy takes over, scales up and down, and stops. Karpenter takes over
 again, and does the same.
 """
@@ -36,21 +36,21 @@ from tests.e2e.peer.pools import (
 from tests.e2e.peer.portraits import Difference, Portrait, differences, look, portray, shape
 
 SECONDS_TO_WATCH: Final = float(os.environ.get("TAKEOVER_SECONDS", "300"))
-"""How long nothing may change after Karpy has taken over."""
+"""Seconds without changes after Karpy has taken over."""
 SECONDS_TO_WATCH_THEM: Final = min(SECONDS_TO_WATCH, 120.0)
-"""The same for Karpenter, which marks what has drifted, and replaces it, much sooner."""
+"""The same for Karpenter, which finds and replaces drifted nodes much sooner."""
 _SECONDS_TO_GET_THERE: Final = 240.0
 _SECONDS_BETWEEN_LOOKS: Final = 2.0
-_HEIR: Final = os.environ.get("TAKEOVER_HEIR", KARPY)
-"""Who takes over: `karpenter` shows what Karpenter itself changes when it is started anew."""
+_SUCCESSOR: Final = os.environ.get("TAKEOVER_SUCCESSOR", KARPY)
+"""The operator that takes over; `karpenter` shows what Karpenter itself changes after a restart."""
 _HASH: Final = "karpenter.sh/nodepool-hash"
 
 
-class Reign(Struct, frozen=True):
-    """What one operator made of a cluster that it was handed."""
+class Phase(Struct, frozen=True):
+    """The results of one operator that took over a cluster."""
 
     changes: list[str]
-    """What changed while there was nothing to do."""
+    """Changes while there was nothing to do."""
     grown: list[JsonObject]
     """All objects after it has scaled up."""
     shrunk: list[JsonObject]
@@ -58,47 +58,47 @@ class Reign(Struct, frozen=True):
 
 
 class Story(Struct, frozen=True):
-    """Everything that happened."""
+    """The portraits and objects of the whole run."""
 
     built: list[JsonObject]
     """All objects as Karpenter left them."""
-    ours: Reign
-    theirs: Reign
+    ours: Phase
+    theirs: Phase
 
 
 @pytest.fixture(scope="module")
 def story(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    """Tell the story on a control plane of its own."""
+    """Run all three phases once, on a separate control plane."""
     require_peer()
     with ControlPlane(programs, tmp_path_factory.mktemp("takeover")) as plane:
         prepare(plane, NODE_CLASS, *POOLS, *WORKLOADS)
         with start_operator(plane, KARPENTER) as operator:
             _build(plane, operator)
         built = look(plane)
-        with start_operator(plane, _HEIR) as operator:
-            ours = _reign(plane, operator, SECONDS_TO_WATCH)
+        with start_operator(plane, _SUCCESSOR) as operator:
+            ours = _run_phase(plane, operator, SECONDS_TO_WATCH)
         with start_operator(plane, KARPENTER) as operator:
-            theirs = _reign(plane, operator, SECONDS_TO_WATCH_THEM)
-        told = Story(built, ours, theirs)
-        # Beside the logs, to look into a failure.
-        (plane.home / "story.json").write_bytes(msgspec.json.encode(told))
-    return told
+            theirs = _run_phase(plane, operator, SECONDS_TO_WATCH_THEM)
+        story = Story(built, ours, theirs)
+        # Kept beside the logs, to analyse a failure.
+        (plane.home / "story.json").write_bytes(msgspec.json.encode(story))
+    return story
 
 
 def _build(plane: ControlPlane, operator: Operator) -> None:
-    """Wait for all nodes; let all but one of those that wait for it leave their startup taint."""
+    """Wait for all nodes; remove the startup taint from all of them but one."""
     _wait(plane, operator, lambda found: len(_of(found, "Node")) == NODES)
     _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Registered")) == NODES)
     waiting = [each["metadata"]["name"] for each in _of(look(plane), "Node", "rich")]
     plane.kubectl("taint", "nodes", *sorted(waiting)[1:], f"{STARTUP_TAINT}-")
     _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Initialized")) == NODES - 1)
     _wait(plane, operator, lambda found: _running(found) == RUNNING)
-    # Who may be disrupted is marked so after a while; there is no reason to do it.
+    # The condition Consolidatable follows with a delay; no node is really consolidated.
     _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Consolidatable")) == 8)
 
 
-def _reign(plane: ControlPlane, operator: Operator, seconds: float) -> Reign:
-    """See that nothing changes; then scale up, and down to less than there was."""
+def _run_phase(plane: ControlPlane, operator: Operator, seconds: float) -> Phase:
+    """Check that nothing changes; then scale up, and down below the start."""
     before = look(plane)
     nodes = len(_of(before, "Node"))
     changes = _watch(plane, operator, portray(before), seconds)
@@ -108,7 +108,7 @@ def _reign(plane: ControlPlane, operator: Operator, seconds: float) -> Reign:
     _wait(plane, operator, lambda found: _running(found, "web") == 8)
     ready = len(_with(before, "NodeClaim", "Initialized")) + 4
     _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Initialized")) == ready)
-    # When pods came to a new node is written once there is time.
+    # `lastPodEventTime` of new nodes is written with a delay.
     _wait(plane, operator, lambda found: _know_of_pods(before, found))
     grown = look(plane)
     _scale(plane, {"batch": 8})
@@ -119,11 +119,11 @@ def _reign(plane: ControlPlane, operator: Operator, seconds: float) -> Reign:
         plane.kubectl("delete", "nodeclaim", name, "--wait=false")
     _wait(plane, operator, lambda found: len(_of(found, "Node")) == nodes)
     _wait(plane, operator, lambda found: _running(found) == RUNNING)
-    return Reign(changes, grown, look(plane))
+    return Phase(changes, grown, look(plane))
 
 
 def _know_of_pods(before: list[JsonObject], after: list[JsonObject]) -> bool:
-    """Say whether all new claims that are ready say when pods came."""
+    """Say whether all new claims that are ready have `lastPodEventTime`."""
     new = _names_of_new(before, after, "NodeClaim")
     ready = _with(after, "NodeClaim", "Initialized")
     return all(
@@ -132,7 +132,7 @@ def _know_of_pods(before: list[JsonObject], after: list[JsonObject]) -> bool:
 
 
 def _watch(plane: ControlPlane, operator: Operator, before: Portrait, seconds: float) -> list[str]:
-    """Look again and again; what changed and changed back has changed, too."""
+    """Compare repeatedly, so that a change that is reverted is found, too."""
     seen: dict[str, None] = {}
     deadline = monotonic() + seconds
     while monotonic() < deadline:
@@ -144,11 +144,11 @@ def _watch(plane: ControlPlane, operator: Operator, before: Portrait, seconds: f
 
 
 def _is_fine(change: Difference) -> bool:
-    """Say what may change: what Karpenter itself changes when it is started anew."""
-    # It takes each pod it finds for one that has just come.
+    """Say whether Karpenter itself makes this change after a restart."""
+    # After a restart Karpenter counts each existing pod as a new pod.
     if "status.lastPodEventTime" in change.path or "[Consolidatable]" in change.path:
         return True
-    # It looks at nodes one by one, some time within ten minutes, and finds nothing wrong.
+    # Karpenter checks the consistency of each node at some time within ten minutes.
     return "[ConsistentStateFound]" in change.path and change.before is None
 
 
@@ -176,7 +176,7 @@ def _of(found: list[JsonObject], kind: str, pool: str = "") -> list[JsonObject]:
 
 
 def _with(found: list[JsonObject], kind: str, condition: str) -> list[JsonObject]:
-    """Return the objects of which a condition is true."""
+    """Return the objects with a condition that is true."""
     return [
         each
         for each in _of(found, kind)
@@ -204,7 +204,7 @@ def _names_of_new(before: list[JsonObject], after: list[JsonObject], kind: str) 
 
 
 def _shapes(found: list[JsonObject], kind: str, pool: str) -> list[dict[str, object]]:
-    """Tell how the objects of a NodePool are made, each way once."""
+    """Return the distinct shapes of the objects of a NodePool."""
     shapes: list[dict[str, object]] = []
     for each in _of(found, kind, pool):
         one = shape(each)
@@ -214,7 +214,7 @@ def _shapes(found: list[JsonObject], kind: str, pool: str) -> list[dict[str, obj
 
 @pytest.fixture(scope="module")
 def made(story: Story) -> list[JsonObject]:
-    """What Karpy has made, once everything of it was ready."""
+    """The objects that Karpy has created, once all were ready."""
     new = _names_of_new(story.built, story.ours.grown, "NodeClaim") + _names_of_new(
         story.built, story.ours.grown, "Node"
     )
@@ -244,7 +244,7 @@ def test_nothing_changes_when_karpenter_takes_over_again(story: Story) -> None:
 def test_a_takeover_keeps_existing_nodes(story: Story, kind: str) -> None:
     lost = _names(story.built, kind) - _names(story.theirs.shrunk, kind)
 
-    # Two of the spot nodes are empty after the scale-down, and which ones is not ours to choose.
+    # The ReplicaSet controller chooses which pods to delete, and thus which spot nodes get empty.
     assert len(lost) <= 4
 
 
@@ -303,7 +303,7 @@ def test_a_node_that_karpy_left_half_open_is_opened_by_karpenter(
 
 
 def _closed(found: list[JsonObject], nodes: list[str]) -> list[str]:
-    """Name those of some nodes that keep pods away."""
+    """Return the nodes whose taints keep pods off."""
     there = [each for each in _of(found, "Node") if each["metadata"]["name"] in nodes]
     assert len(there) == len(nodes)
     return [each["metadata"]["name"] for each in there if each["spec"].get("taints")]

@@ -1,4 +1,4 @@
-"""`karpy controlplane up` gives people a control plane, and takes it back without a trace."""
+"""`karpy controlplane up` starts a control plane, and removes it completely."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def up(*words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def first_lines(process: subprocess.Popen[str]) -> str:
-    """Read what is said once the control plane is up."""
+    """Read the lines that are printed once the control plane is up."""
     assert process.stdout is not None
     return "".join(process.stdout.readline() for _ in range(7))
 
@@ -59,7 +59,7 @@ def processes_of(home: Path, program: str = "") -> list[int]:
     ]
 
 
-def test_it_says_how_to_use_it(programs: Path, tmp_path: Path) -> None:
+def test_the_usage_is_printed(programs: Path, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
 
     with up("--kubeconfig", str(kubeconfig), "--no-kwok") as process:
@@ -81,7 +81,7 @@ def test_it_says_how_to_use_it(programs: Path, tmp_path: Path) -> None:
     ("number", "code"),
     [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
 )
-def test_nothing_is_left_however_it_ends(number: signal.Signals, code: int) -> None:
+def test_no_process_is_left_after_any_end(number: signal.Signals, code: int) -> None:
     with up() as process:
         home = home_of(first_lines(process))
         running = processes_of(home)

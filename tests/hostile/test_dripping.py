@@ -58,7 +58,7 @@ async def drip_the_head(request: web.Request) -> web.StreamResponse:
 
 
 def transport_for(server: ScriptedServer) -> Transport:
-    timeouts = Timeouts(connect=5.0, silent=20.0, whole=WHOLE)
+    timeouts = Timeouts(connect=5.0, silent=20.0, total=WHOLE)
     access = access_to(server)
     return Transport(access, FixedCredentials(NOBODY), patience=PATIENCE, timeouts=timeouts)
 

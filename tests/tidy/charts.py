@@ -1,4 +1,4 @@
-"""What the charts have from deploy/, the schema of their values, and the page about these."""
+"""The generated parts of the charts: rules from deploy/, the schema and the page of values."""
 
 import json
 import re
@@ -34,7 +34,7 @@ ROLES: Final = {
     "lease": ("Role", "karpy"),
     "dns": ("Role", "karpy-aws"),
 }
-"""The roles of deploy/rbac.yaml, by their names in the chart."""
+"""The roles of deploy/rbac.yaml, by name in the chart."""
 _TYPES: Final = {
     dict: "object",
     list: "array",
@@ -78,9 +78,9 @@ _PATTERNS: Final = {
         _DURATION,
     ),
 }
-"""What text has to be, so that a mistake fails here and not in a pod that never gets ready."""
+"""Patterns of texts, so that a mistake fails at installation and not in the operator's pod."""
 _INERT: Final = ("enabled", "global", "webhook", "USER-SUPPLIED VALUES", "COMPUTED VALUES")
-"""Values of charts around this one, one that most files still switch off, and Helm's headings."""
+"""Values of parent charts, a value that most files still turn off, and Helm's own values."""
 _NOTE: Final = "# Written by `make fix` from {source}.\n"
 _ANNOTATIONS: Final = (
     "metadata:\n  {{- with .Values.additionalAnnotations }}\n  annotations:\n"
@@ -97,7 +97,7 @@ class _Leaf(NamedTuple):
 
 
 def moved(chart: Path = CHART) -> dict[str, str]:
-    """Return what has become of values of earlier charts."""
+    """Return the hints for values of earlier charts."""
     path = chart / "files" / "moved.yaml"
     found: dict[str, str] = yaml.safe_load(path.read_text("utf-8")) if path.exists() else {}
     return found
@@ -118,14 +118,14 @@ def _roles() -> str:
 
 
 def _template(write: Callable[[], str]) -> str:
-    """Make a template of a definition: Helm takes its braces, if it has any, as text."""
+    """Return a definition as template: braces in it are escaped for Helm."""
     body = write().partition("\n")[2].replace("{{", '{{ "{{" }}')
     assert body.count("\nmetadata:\n") == 1
     return _NOTE.format(source="deploy/crds") + body.replace("metadata:\n", _ANNOTATIONS, 1)
 
 
 def described(text: str) -> Iterator[tuple[str, str]]:
-    """Give the path and the meaning of every value, as its comment in values.yaml says."""
+    """Yield path and meaning of each value, from its comment in values.yaml."""
     path: list[str] = []
     meaning = ""
     for indent, comment, name, _ in _TEXT.findall(text):
@@ -148,14 +148,14 @@ def value_at(values: JsonObject, path: str) -> object:
 
 
 def _type_of(path: str, value: object) -> JsonObject:
-    """Say what a value may be: what its default is, or null, which unsets it."""
+    """Return the JSON schema of a value: the type of its default, or null."""
     if path in _CHOICES:
         return {"enum": _CHOICES[path]}
     text = {"pattern": _PATTERNS[path]} if path in _PATTERNS else {}
     if path in _LOOSE:
         return {"type": [*_LOOSE[path], "null"], **text}
     if isinstance(value, bool) and path.startswith("settings."):
-        # Terraform and `--set-string` write it as text.
+        # Terraform and `--set-string` write booleans as text.
         return {"enum": [True, False, "true", "false"]}
     kind = _TYPES[type(value)]
     if kind == "integer":
@@ -167,7 +167,7 @@ def _schema(chart: Path) -> str:
     text = (chart / "values.yaml").read_text(encoding="utf-8")
     values = yaml.safe_load(text)
     leaves = {path: _type_of(path, value_at(values, path)) for path, _ in described(text)}
-    # Values of earlier charts pass here, as the template knows what has become of them.
+    # The schema accepts values of earlier charts; the template fails with a hint for them.
     before = {path: _MOVED for path in moved(chart) if path.rpartition(".")[0] not in moved(chart)}
     inert = dict.fromkeys(_INERT, _MOVED)
     whole = _nested({**before, **inert, **leaves})
@@ -176,7 +176,7 @@ def _schema(chart: Path) -> str:
 
 
 def _nested(leaves: dict[str, Any]) -> dict[str, Any]:
-    """Make a tree of paths; a leaf above others gives way to them."""
+    """Return a tree of paths; a leaf that is the parent of other leaves is dropped."""
     tree: dict[str, Any] = {}
     for path, leaf in leaves.items():
         *folders, name = path.split(".")
@@ -188,13 +188,13 @@ def _nested(leaves: dict[str, Any]) -> dict[str, Any]:
 
 
 def _closed(tree: dict[str, Any]) -> dict[str, Any]:
-    """Allow what is known; of all else Helm says that it must be the hint, the only constant."""
+    """Forbid unknown values; the hint is a constant, which Helm quotes in its error."""
     known = {
         name: each.schema if isinstance(each, _Leaf) else _closed(each)
         for name, each in tree.items()
     }
     shown = [name for name, each in known.items() if each != _MOVED]
-    # A null takes a table out of the defaults, and templates read all of them.
+    # A null would remove a table from the defaults, and templates read all tables.
     tables = [name for name, each in tree.items() if not isinstance(each, _Leaf)]
     hint = f"left out: no such value; there are {', '.join(sorted(shown))}"
     return {

@@ -1,4 +1,4 @@
-"""Files that are in the package, too, for those who have nothing else."""
+"""Files that the Python package contains as copies."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""The files of deploy/crds, written by the types they describe."""
+"""The files of deploy/crds, generated from the types."""
 
 from collections.abc import Callable
 from functools import partial

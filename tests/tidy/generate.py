@@ -1,4 +1,4 @@
-"""Write the generated files anew: `python -m tests.tidy.generate`, or `make fix`."""
+"""Write all generated files: `python -m tests.tidy.generate`, or `make fix`."""
 
 from tests.tidy.charts import CHARTS
 from tests.tidy.copies import COPIES

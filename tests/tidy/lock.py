@@ -1,4 +1,4 @@
-"""Lock what runs anew, with hashes, and list it: `python -m tests.tidy.lock`, or `make lock`."""
+"""Write lock files with hashes, and the SBOM: `python -m tests.tidy.lock`, or `make lock`."""
 
 import json
 import os
@@ -31,7 +31,7 @@ _EXPORT: Final = ("export", "--frozen", "--no-dev", "--quiet", *(f"--extra={x}" 
 
 
 def main() -> None:
-    """Take the newest versions that pyproject.toml allows, and write all files."""
+    """Lock the newest versions that pyproject.toml allows."""
     _uv("lock", "--quiet", "--upgrade", f"--default-index={_INDEX}")
     for path, text in {
         REQUIREMENTS: _requirements(),
@@ -47,7 +47,7 @@ def _requirements() -> str:
 
 
 def _builder() -> str:
-    """Return uv alone, which builds the wheel without fetching anything."""
+    """Return the lock of uv, which builds the wheel offline."""
     whole = _uv(
         "export", "--frozen", "--extra=dev", "--no-emit-project", "--format=requirements.txt"
     )
@@ -56,7 +56,7 @@ def _builder() -> str:
 
 
 def _sbom() -> str:
-    """Return what is locked as CycloneDX; the same lock gives the same text."""
+    """Return the locked packages as CycloneDX; equal locks give equal texts."""
     found: dict[str, Any] = json.loads(
         _uv(*_EXPORT, "--preview-features=sbom-export", "--format=cyclonedx1.5")
     )
@@ -67,7 +67,7 @@ def _sbom() -> str:
 
 
 def _uv(*words: str) -> str:
-    # A mirror that this machine is set up for must not get into files that all share.
+    # A mirror in the configuration of this machine must not get into shared files.
     environ = {name: text for name, text in os.environ.items() if not name.startswith("UV_")}
     argv = [str(_UV), "--no-config", "--directory", str(ROOT), *words]
     done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, encoding="utf-8", env=environ)

@@ -12,13 +12,13 @@ _NOT_IN_ANCHOR: Final = re.compile(r"[^\w\- ]")
 
 
 def links(path: Path) -> list[str]:
-    """List the targets of all links and images; what looks like one in code is none."""
+    """List the targets of all links and images outside of code."""
     text = _FENCE.sub("", path.read_text(encoding="utf-8"))
     return _LINK.findall(_CODE.sub("", text))
 
 
 def anchor(heading: str) -> str:
-    """Return the name GitHub gives a heading."""
+    """Return GitHub's anchor of a heading."""
     return _NOT_IN_ANCHOR.sub("", heading.lower()).replace(" ", "-")
 
 
@@ -27,7 +27,7 @@ def headings(text: str) -> list[str]:
 
 
 def why_broken(page: Path, target: str) -> str | None:
-    """Say what is wrong with a relative link, or None; the web is not asked."""
+    """Return why a relative link is broken, or None; links to the web are not checked."""
     if re.match(r"[a-z][a-z0-9+.-]*:", target):
         return None
     name, _, part = target.partition("#")

@@ -1,4 +1,4 @@
-"""The pages of docs/ that are written by the code they describe."""
+"""The pages of docs/ that are generated from code."""
 
 import os
 from collections.abc import Callable

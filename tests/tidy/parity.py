@@ -1,5 +1,5 @@
 """
-The places where behaviour is owed to Karpenter, or deliberately is not.
+The places where Karpy deliberately follows Karpenter, or deliberately differs.
 
 In code: `# Parity: …` and `# Differs: …` comments. In the rules: `*Differs:* …` in docs/concepts.
 """
@@ -22,7 +22,7 @@ _RULE: Final = re.compile(
 
 
 class Mark(NamedTuple):
-    """A place where Karpy follows Karpenter on purpose, or does not."""
+    """A place where Karpy deliberately follows Karpenter, or differs."""
 
     kind: str
     text: str

@@ -22,12 +22,12 @@ class Comment(NamedTuple):
 
 
 def shown(path: Path) -> str:
-    """Write a path as people know it."""
+    """Return a path relative to the repository."""
     return path.relative_to(ROOT).as_posix()
 
 
 def files(ending: str) -> list[Path]:
-    """List the files of the repository with this ending, hidden folders left out."""
+    """List the files of the repository with an ending, without hidden folders."""
     folders = [
         each
         for each in ROOT.iterdir()
@@ -50,7 +50,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def comments(path: Path) -> Iterator[Comment]:
-    """Find real comments; a hash sign inside a string is none."""
+    """Yield the comments of a file."""
     source = path.read_text(encoding="utf-8")
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:

@@ -1,4 +1,4 @@
-"""What all generated pages share."""
+"""The parts that all generated pages share."""
 
 from collections.abc import Sequence
 from typing import Final

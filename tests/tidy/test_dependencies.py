@@ -47,14 +47,14 @@ def _declared(requirements: list[str]) -> set[str]:
 
 
 def _of_extras() -> set[str]:
-    """Return what the extras of the product bring; `dev` is for tests."""
+    """Return the packages of all extras except `dev`."""
     extras = PROJECT["optional-dependencies"]
     names = ("embedded", "aws", "aws-fake", "tui")
     return {each for name in names for each in _declared(extras[name])}
 
 
 def _modules(path: Path) -> Iterator[str]:
-    """Name what a file imports, by statement or by `import_module`."""
+    """Yield the modules that a file imports, by statement or by `import_module`."""
     for node in ast.walk(tree(path)):
         match node:
             case ast.Import(names):
@@ -68,7 +68,7 @@ def _modules(path: Path) -> Iterator[str]:
 
 
 def _imported() -> dict[str, str]:
-    """Return every third-party module that is imported, with its distribution."""
+    """Return each imported third-party module with its distribution."""
     modules = {each.partition(".")[0] for path in product_files() for each in _modules(path)}
     known = packages_distributions()
     return {name: _plain(known.get(name, ["?"])[0]) for name in modules - OURS}

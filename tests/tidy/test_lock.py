@@ -1,4 +1,4 @@
-"""The lock is of what pyproject.toml asks for; what is installed and listed is of the lock."""
+"""The lock fits pyproject.toml, and installed and listed packages fit the lock."""
 
 import json
 import re
@@ -28,7 +28,7 @@ Pins = dict[tuple[str, str], set[str]]
 
 
 def _needed() -> Iterator[str]:
-    """Name everything that Karpy needs to run with any cloud, its needs' needs included."""
+    """Yield all packages that Karpy needs for any cloud, with their dependencies."""
     extras = LOCKED["karpy"]["optional-dependencies"]
     rest = [each["name"] for extra in RUN_BY for each in extras[extra]]
     yield from rest
@@ -106,13 +106,13 @@ def test_what_is_listed_is_what_is_locked() -> None:
 
 
 @pytest.mark.parametrize("path", [LOCK, REQUIREMENTS, BUILDER, SBOM], ids=lambda path: path.name)
-def test_no_mirror_has_got_into_a_file(path: Path) -> None:
+def test_no_file_names_a_mirror(path: Path) -> None:
     urls = re.findall(r"[a-z+]+://[^\s\"'#]+", path.read_text(encoding="utf-8"))
 
     assert {urlsplit(each).hostname for each in urls} <= PUBLIC
 
 
-def test_the_list_of_parts_is_the_same_whenever_it_is_written() -> None:
+def test_the_sbom_is_reproducible() -> None:
     found = json.loads(SBOM.read_text(encoding="utf-8"))
 
     assert {"serialNumber", "timestamp"}.isdisjoint({*found, *found["metadata"]})

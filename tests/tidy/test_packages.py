@@ -24,7 +24,7 @@ def test_a_package_says_what_it_is_for() -> None:
 
 
 def test_a_layer_states_its_law() -> None:
-    """It says what a new module may do; import-linter enforces it."""
+    """A law says what a new module may do; import-linter enforces it."""
     lawless = [
         shown(path)
         for path in PRODUCT.glob("*/__init__.py")
@@ -35,7 +35,7 @@ def test_a_layer_states_its_law() -> None:
 
 
 def test_a_package_file_holds_its_docstring_alone() -> None:
-    """An import there would run for everyone who imports anything below it."""
+    """An import in it would run for every importer of a module below it."""
     busy = [shown(path) for path in PRODUCT.glob("*/**/__init__.py") if len(tree(path).body) > 1]
 
     assert busy == [], "move the code into a module and import it from there"

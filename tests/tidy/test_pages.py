@@ -19,7 +19,7 @@ def test_a_generated_page_is_up_to_date(path: Path) -> None:
 
 
 def test_marks_are_found_with_all_their_lines() -> None:
-    """The page is only as good as the collector; this mark has two lines."""
+    """A mark may have several lines, which the page must contain."""
     assert (
         Mark(
             kind="Differs",

@@ -5,7 +5,7 @@ from tests.tidy.repository import ROOT, shown, tree
 
 
 def test_a_file_of_tests_can_fail() -> None:
-    """A file that is collected and asserts nothing looks like coverage and is none."""
+    """A collected file without assertions only looks like coverage."""
     toothless = [
         shown(path) for path in sorted((ROOT / "tests").rglob("test_*.py")) if not _bites(path)
     ]

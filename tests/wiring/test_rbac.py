@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from karpy.adapters.apiserver.application import Face
+from karpy.adapters.apiserver.application import HttpApi
 from karpy.model.kinds import EC2_NODE_CLASS, KWOK_NODE_CLASS, NAMESPACE
 from karpy.model.settings import Options
 from karpy.sim.kubelets.timing import Timing
@@ -50,7 +50,7 @@ def _named(kind: str) -> list[dict[str, Any]]:
 def uses(monkeypatch: pytest.MonkeyPatch) -> list[Use]:
     """Every request that embedded API servers get from now on."""
     noted: list[Use] = []
-    serving = Face.application
+    serving = HttpApi.application
 
     @web.middleware
     async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -59,12 +59,12 @@ def uses(monkeypatch: pytest.MonkeyPatch) -> list[Use]:
             noted.append(use_of(request.method, request.path, request.query))
         return await handler(request)
 
-    def application(face: Face) -> web.Application:
-        made = serving(face)
+    def application(http_api: HttpApi) -> web.Application:
+        made = serving(http_api)
         made.middlewares.append(note)
         return made
 
-    monkeypatch.setattr(Face, "application", application)
+    monkeypatch.setattr(HttpApi, "application", application)
     return noted
 
 

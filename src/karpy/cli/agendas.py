@@ -1,4 +1,4 @@
-"""When how many nodes of a NodePool may go: a grid of hours for people, spans for machines."""
+"""How many nodes of a NodePool may be disrupted when: a grid of hours as text, spans as JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -18,7 +18,7 @@ from karpy.model.times import write_moment
 _LABEL_WIDTH: Final = 14
 _HOURS: Final = 24
 _NARROW: Final = 99
-"""Up to so many nodes an hour has a column of its own; with more, two share one."""
+"""Most nodes with which a column stands for one hour; with more nodes it stands for two."""
 _NONE: Final = "."
 _DAY: Final = timedelta(days=1)
 _BUDGETS_SHOWN: Final = 12
@@ -27,14 +27,14 @@ Reasons = tuple[DisruptionReason, ...]
 
 
 class Agenda(Struct, frozen=True):
-    """What a NodePool allows over some time."""
+    """How many nodes of a NodePool may be disrupted over some time."""
 
     pool: str
     policy: DisruptionPolicy
     nodes: int
     spans: Mapping[DisruptionReason, tuple[Stretch, ...]]
     taken: Mapping[DisruptionReason, int]
-    """How many nodes are on their way out or not ready now; empty if none was counted."""
+    """Nodes that count against the budgets now: deleting or not ready; empty if not counted."""
     zone: Zone
 
     @property
@@ -47,18 +47,18 @@ class Agenda(Struct, frozen=True):
 
     @property
     def allows_any(self) -> bool:
-        """Whether a node may go at some time for some reason."""
+        """Whether a node may be disrupted at some time for some reason."""
         return any(each.nodes for spans in self.spans.values() for each in spans)
 
     def groups(self) -> list[Reasons]:
-        """Put reasons together for which the same holds all the time."""
+        """Group the reasons that have the same numbers at all times."""
         alike: dict[tuple[Stretch, ...], list[DisruptionReason]] = {}
         for reason, spans in self.spans.items():
             alike.setdefault(spans, []).append(reason)
         return [tuple(each) for each in alike.values()]
 
     def least(self, begins: datetime, ends: datetime, reason: DisruptionReason) -> int | None:
-        """Return the fewest nodes that may go in some time; None outside of the agenda."""
+        """Return the lowest number within a period; None outside of the agenda."""
         found = [
             min(each.nodes, self.nodes)
             for each in self.spans[reason]
@@ -99,7 +99,7 @@ def _allowed(value: int, nodes: int) -> str:
 
 
 def _grid(agenda: Agenda, reason: DisruptionReason) -> Iterator[Line]:
-    """Write a row for each day, and the hours above it whenever the clocks part anew."""
+    """Write a row for each day; repeat the hours above it when the offset to UTC changes."""
     zone, step = agenda.zone.info, 1 if agenda.nodes <= _NARROW else 2
     day, last = (each.astimezone(zone).date() for each in (agenda.since, agenda.until))
     known: list[Line] = []
@@ -115,13 +115,13 @@ def _grid(agenda: Agenda, reason: DisruptionReason) -> Iterator[Line]:
 
 
 def _cell(agenda: Agenda, reason: DisruptionReason, day: date, hour: int, step: int) -> int | None:
-    """Return the least of the hours that one cell stands for."""
+    """Return the lowest number of the hours of a cell."""
     begins, ends = (_instant(day, each, agenda.zone.info) for each in (hour, hour + step))
     return agenda.least(begins, ends, reason) if begins < ends else None
 
 
 def _instant(day: date, hour: int, zone: tzinfo) -> datetime:
-    """Return when the clock on the wall shows an hour of a day; 24 is the next day's first."""
+    """Return the moment of an hour in a time zone; 24 is the first hour of the next day."""
     days, hour = divmod(hour, _HOURS)
     day += days * _DAY
     return datetime(day.year, day.month, day.day, hour, tzinfo=zone).astimezone(UTC)
@@ -194,7 +194,7 @@ def _holds_text(budget: Budget, agenda: Agenda) -> str:
 
 
 def _both(moment: datetime, zone: Zone) -> str:
-    """Write a moment by both clocks."""
+    """Write a moment in UTC and in the time zone."""
     there = moment.astimezone(UTC)
     if zone.info is UTC:
         return f"{there:%a %H:%M}"
@@ -209,7 +209,7 @@ def _local(moment: datetime, zone: Zone) -> str:
 
 
 def agenda_answer(agenda: Agenda) -> dict[str, Any]:
-    """Write what a NodePool allows, to the minute."""
+    """Write an agenda as JSON, to the minute."""
     return {
         "nodePool": agenda.pool,
         "nodes": agenda.nodes,

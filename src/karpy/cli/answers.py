@@ -1,9 +1,9 @@
-"""Answers for machines: verdicts and explanations as plain objects."""
+"""Verdicts and explanations as JSON."""
 
 from typing import Any
 
 from karpy.cli.findings import findings_answer
-from karpy.cli.inputs import Decided, Seen
+from karpy.cli.inputs import ClusterInput, Decided
 from karpy.cli.room import room_answer
 from karpy.cli.tables import HOURS_PER_MONTH
 from karpy.codec.verdicts import verdict_to_dict
@@ -18,29 +18,29 @@ def plan_answer(verdict: Verdict) -> dict[str, Any]:
 
 
 def decided_answer(decided: Decided) -> dict[str, Any]:
-    """Write a verdict with what there is to say about its input."""
+    """Write a verdict with its catalog and the findings about its input."""
     return {
         **plan_answer(decided.verdict),
         "buffers": room_answer(decided.snapshot, decided.verdict),
-        **context_answer(decided.seen),
+        **context_answer(decided.cluster),
     }
 
 
-def context_answer(seen: Seen) -> dict[str, Any]:
-    """Write what an answer is about: the catalog, and the findings about the input."""
-    types = seen.snapshot.catalog.type_count
+def context_answer(cluster: ClusterInput) -> dict[str, Any]:
+    """Write the catalog and the findings about the input."""
+    types = cluster.snapshot.catalog.type_count
     return {
         "catalog": {
-            "name": seen.catalog,
+            "name": cluster.catalog,
             "instanceTypes": types,
-            "isEstimate": seen.is_estimate,
+            "isEstimate": cluster.is_estimate,
         },
-        "findings": findings_answer(seen.findings),
+        "findings": findings_answer(cluster.findings),
     }
 
 
 def summary(verdict: Verdict) -> dict[str, Any]:
-    """Count a verdict up."""
+    """Write the totals of a verdict."""
     return {
         "newNodes": len(verdict.launches),
         "podsOnNewNodes": sum(len(each.pods) for each in verdict.launches),

@@ -1,4 +1,4 @@
-"""`karpy aws`: what users of AWS need beside the autoscaler."""
+"""`karpy aws`: set-up of an account, a catalog of its prices, and a fake AWS."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _HINTS: Final = {"role": "--node-role", "queue_name": "--queue", "oidc": "--oidc
 
 
 class Format(Enum):
-    """How a set-up is written."""
+    """The format of a set-up."""
 
     CLOUDFORMATION = "cloudformation"
     TERRAFORM = "terraform"
@@ -52,7 +52,7 @@ def _families(_kind: object, tokens: Sequence[Token]) -> tuple[str, ...]:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Account:
-    """What is to be set up, and for which cluster."""
+    """The resources to set up, and their cluster."""
 
     cluster: Annotated[str, Parameter(help="The EKS cluster.", metavar="NAME")]
     partition: Annotated[
@@ -126,7 +126,7 @@ def setup(
 
 
 def _plan_of(account: Account) -> Plan:
-    """Return what is asked for; raise OptionInvalid for a name that cannot be one."""
+    """Return the plan of a set-up; raise OptionInvalid for an invalid name."""
     plan = Plan(
         cluster=account.cluster,
         partition=account.partition,
@@ -194,7 +194,7 @@ def catalog(
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Contents:
-    """What there is in the account."""
+    """The content of the fake account."""
 
     region: Annotated[str, Parameter(help="The region it is.", metavar="NAME")] = "us-west-2"
     cluster: Annotated[str, Parameter(help="The EKS cluster that it has.", metavar="NAME")] = "demo"

@@ -1,4 +1,4 @@
-"""What `karpy aws catalog` does, for an installation that can ask AWS."""
+"""`karpy aws catalog`; needs the extra `aws`."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ def write(terminal: Terminal, region: str, output: Path | None) -> None:
     troubles: list[tuple[str, KarpyError]] = []
     found = asyncio.run(_ask(region, troubles))
     for what, error in troubles:
-        terminal.tell(line(f"warning: cannot {what}, prices are estimates: {error.message}"))
+        terminal.report(line(f"warning: cannot {what}, prices are estimates: {error.message}"))
     catalog = CatalogMaker().make(found, {}, usual=InstanceSettings())
     text = json.dumps(write_catalog(catalog), separators=(",", ":")) + "\n"
     if output is None:
@@ -31,7 +31,7 @@ def write(terminal: Terminal, region: str, output: Path | None) -> None:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FileUnwritable(path=str(output), problem=error.strerror or str(error)) from error
-    terminal.tell(line(f"wrote {len(catalog.types)} instance types of {found.name} to {output}"))
+    terminal.report(line(f"wrote {len(catalog.types)} instance types of {found.name} to {output}"))
 
 
 async def _ask(region: str, troubles: list[tuple[str, KarpyError]]) -> Region:

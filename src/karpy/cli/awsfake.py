@@ -1,4 +1,4 @@
-"""What `karpy aws fake` does, for an installation that has moto."""
+"""`karpy aws fake`; needs moto."""
 
 import asyncio
 import signal
@@ -24,9 +24,9 @@ _PLACE_PARTS: Final = 2
 
 def serve(terminal: Terminal, port: int, account: Account, kubeconfig: str = "") -> None:
     """
-    Serve AWS until the process is asked to end; raise OptionInvalid for a strange region.
+    Serve AWS until SIGINT or SIGTERM; raise OptionInvalid for an unknown region.
 
-    With a kubeconfig its machines join that cluster.
+    With a kubeconfig the machines join that cluster.
     """
     fake = _made(account, port)
     try:
@@ -46,7 +46,7 @@ async def _live(terminal: Terminal, fake: AwsFake, kubeconfig: str) -> None:
     async with AsyncExitStack() as stack:
         if kubeconfig:
             connection = await stack.enter_async_context(connect(kubeconfig=kubeconfig))
-            joining = JoiningMachines(connection.objects, WallClock(), partial(_tell, terminal))
+            joining = JoiningMachines(connection.objects, WallClock(), partial(_report, terminal))
             stack.callback(joining.close)
             machines = Machines(joining, fake.tables.types.values())
             following = asyncio.create_task(keep_running(machines, fake.instances))
@@ -55,8 +55,8 @@ async def _live(terminal: Terminal, fake: AwsFake, kubeconfig: str) -> None:
         await end.wait()
 
 
-def _tell(terminal: Terminal, node: str, error: KarpyError) -> None:
-    terminal.tell(line(f"node {node}: {error.message} ({error.code})"))
+def _report(terminal: Terminal, node: str, error: KarpyError) -> None:
+    terminal.report(line(f"node {node}: {error.message} ({error.code})"))
 
 
 def _made(account: Account, port: int) -> AwsFake:

@@ -56,16 +56,16 @@ def bench(
 
 
 def _bench(path: Path, runs: Iterator[Measured], terminal: Terminal) -> bool:
-    """Measure one file; say whether it could be read and its plans break no rule."""
+    """Measure one file; say whether it is readable and its plans break no rule."""
     is_sound = True
     try:
         for measured in runs:
             terminal.answer_text(msgspec.json.encode(measured.result).decode() + "\n")
             if measured.breaches:
                 is_sound = False
-                terminal.tell(*breach_lines(path, measured.breaches))
+                terminal.report(*breach_lines(path, measured.breaches))
     except ConfigError as error:
-        terminal.tell(
+        terminal.report(
             line(Span("error: ", Style.BAD), f"{error.message} ({error.code})"),
             line(Span("  hint: ", Style.QUIET), error.hint),
         )
@@ -74,7 +74,7 @@ def _bench(path: Path, runs: Iterator[Measured], terminal: Terminal) -> bool:
 
 
 def breach_lines(path: Path, breaches: Sequence[str]) -> list[Line]:
-    """Write the first rules that a plan breaks, and how many more."""
+    """Write the first rules that a plan breaks, and the number of the others."""
     head = Span(f"{path}: the plan breaks {count_of(len(breaches), 'rule')}", Style.BAD)
     shown = [line("  ", breach) for breach in breaches[:_BREACHES_SHOWN]]
     hidden = len(breaches) - len(shown)

@@ -1,4 +1,4 @@
-"""`karpy budgets`: when how many nodes of a NodePool may go, over the next week."""
+"""`karpy budgets`: how many nodes of a NodePool may be disrupted, hour by hour for a week."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from karpy.cli.agendas import Agenda, agenda_answer, agenda_lines
-from karpy.cli.findings import findings_answer, tell_findings
-from karpy.cli.inputs import Seen, see_bare_files
-from karpy.cli.live import check_reach, see_bare
+from karpy.cli.findings import findings_answer, report_findings
+from karpy.cli.inputs import ClusterInput, read_files_without_catalog
+from karpy.cli.live import check_reach, read_live_without_catalog
 from karpy.cli.options import (
     ANSWERED_NO,
     DONE,
@@ -41,7 +41,7 @@ _NAMES_SHOWN: Final = 5
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Week:
-    """Which week to show, for how many nodes, and by whose clock."""
+    """The week to show, the number of nodes and the time zone."""
 
     nodes: Annotated[
         int | None,
@@ -92,38 +92,40 @@ def budgets(
     """
     check_reach(reach, files, "budgets")
     zone = find_zone(week.timezone)
-    seen = _see(files, reach, Question(now=week.now), terminal)
-    chosen = _find_pool(seen, nodepool)
+    cluster = _read(files, reach, Question(now=week.now), terminal)
+    chosen = _find_pool(cluster, nodepool)
     faults = () if chosen is None else tuple(_faults(chosen))
-    tell_findings((*seen.findings, *faults), terminal)
-    findings = findings_answer((*seen.findings, *faults))
+    report_findings((*cluster.findings, *faults), terminal)
+    findings = findings_answer((*cluster.findings, *faults))
     if chosen is None or faults:
         if output == "json":
             terminal.answer_json({"nodePool": nodepool, "findings": findings})
         return FAILED
-    agenda = _agenda(seen.snapshot, chosen, week.nodes, zone)
+    agenda = _agenda(cluster.snapshot, chosen, week.nodes, zone)
     if output == "json":
         terminal.answer_json({**agenda_answer(agenda), "findings": findings})
     else:
         terminal.answer(agenda_lines(agenda, terminal.width))
-    if seen.is_partial:
+    if cluster.is_partial:
         return FAILED
     return DONE if agenda.allows_any else ANSWERED_NO
 
 
-def _see(files: Sequence[str], reach: Reach, question: Question, terminal: Terminal) -> Seen:
-    """Read manifests or look at a cluster; what can be bought plays no part."""
+def _read(
+    files: Sequence[str], reach: Reach, question: Question, terminal: Terminal
+) -> ClusterInput:
+    """Read manifests or a cluster, without a catalog."""
     if not files:
-        return see_bare(reach, question)
-    return see_bare_files(files, question, terminal.stdin)
+        return read_live_without_catalog(reach, question)
+    return read_files_without_catalog(files, question, terminal.stdin)
 
 
-def _find_pool(seen: Seen, name: str) -> NodePool | None:
-    """Return a NodePool; None if it is there and cannot be read, as the findings say."""
-    pools = {each.name: each for each in seen.snapshot.pools}
+def _find_pool(cluster: ClusterInput, name: str) -> NodePool | None:
+    """Return a NodePool, or None if it is unreadable, which the findings explain."""
+    pools = {each.name: each for each in cluster.snapshot.pools}
     if name in pools:
         return pools[name]
-    if any(each.object == f"NodePool {name}" for each in seen.findings):
+    if any(each.object == f"NodePool {name}" for each in cluster.findings):
         return None
     close = get_close_matches(name, pools)
     ranked = [*close, *(each for each in sorted(pools) if each not in close)]
@@ -131,7 +133,7 @@ def _find_pool(seen: Seen, name: str) -> NodePool | None:
 
 
 def _faults(pool: NodePool) -> Iterator[Finding]:
-    """Say what is wrong with the budgets of a NodePool."""
+    """Yield the errors in the budgets of a NodePool."""
     for each in find_budget_faults(pool.policy):
         path = f"spec.disruption.budgets[{each.place}].{each.field}"
         where = f"NodePool {pool.name}"
@@ -140,13 +142,13 @@ def _faults(pool: NodePool) -> Iterator[Finding]:
         )
 
 
-def _agenda(snapshot: Snapshot, pool: NodePool, asked: int | None, zone: Zone) -> Agenda:
+def _agenda(snapshot: Snapshot, pool: NodePool, node_count: int | None, zone: Zone) -> Agenda:
     evaluation, now = Evaluation(snapshot), snapshot.now
     counted = {
         reason: find_allowances(evaluation, reason).by_pool[pool.name]
         for reason in DisruptionReason
     }
-    nodes = counted[DisruptionReason.EMPTY].nodes if asked is None else asked
+    nodes = counted[DisruptionReason.EMPTY].nodes if node_count is None else node_count
     if not nodes:
         raise OptionInvalid(
             name="--nodes",
@@ -157,5 +159,5 @@ def _agenda(snapshot: Snapshot, pool: NodePool, asked: int | None, zone: Zone) -
         reason: find_spans(pool.policy, reason, nodes, now, now + WEEK)
         for reason in DisruptionReason
     }
-    taken = {} if asked is not None else {key: each.consumed for key, each in counted.items()}
+    taken = {} if node_count is not None else {key: each.consumed for key, each in counted.items()}
     return Agenda(pool.name, pool.policy, nodes, spans, taken, zone)

@@ -1,4 +1,4 @@
-"""The catalogs that `--catalog` knows by name, and which of them the NodePools of an input mean."""
+"""The catalogs that `--catalog` accepts by name, and the default for the NodePools of an input."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from karpy.model.instances import Catalog
 from karpy.model.pools import NodePool
 
 Source: TypeAlias = Callable[[Needs], Supply]
-"""What there is to buy, once it is known for what."""
+"""Returns the catalog for an input."""
 
 
 class NamedCatalog(Struct, frozen=True):
@@ -25,9 +25,9 @@ class NamedCatalog(Struct, frozen=True):
 
     name: str
     classes: frozenset[tuple[str, str]]
-    """Group and kind of the node classes whose NodePools buy from it."""
+    """Group and kind of the node classes whose NodePools use this catalog by default."""
     supply: Callable[[str, Needs, Sequence[NodePool]], Supply]
-    """Makes it for some NodePools of an input, from what follows the colon in `NAME:REGION`."""
+    """Returns the catalog for NodePools of an input; the text is the region of `NAME:REGION`."""
 
 
 def _kwok_supply(_place: str, _needs: Needs, _pools: Sequence[NodePool]) -> Supply:
@@ -38,26 +38,26 @@ CATALOGS: Final = (
     NamedCatalog("kwok", frozenset({("karpenter.kwok.sh", "KWOKNodeClass")}), _kwok_supply),
     NamedCatalog(EC2, EC2_CLASSES, ec2_supply),
 )
-"""The first one is for NodePools whose node class none of them knows."""
+"""All named catalogs; the first is the default for NodePools with an unknown node class."""
 
 
-def find_catalog(asked: str, read_text: Callable[[Path], str]) -> Source:
-    """Return the catalog of a name, or of a file."""
-    name, _, place = asked.partition(":")
+def find_catalog(choice: str, read_text: Callable[[Path], str]) -> Source:
+    """Return the source of a catalog, by name or from a file."""
+    name, _, place = choice.partition(":")
     for each in CATALOGS:
         if each.name == name:
             return _named(each, place)
-    path = Path(asked)
-    is_name = ":" in asked or (not path.suffix and path.name == asked)
+    path = Path(choice)
+    is_name = ":" in choice or (not path.suffix and path.name == choice)
     if is_name and not path.exists():
         known = ", ".join(each.name for each in CATALOGS)
-        raise ObjectNotFound(kind="catalog", name=asked, known=f"{known}, or a file")
-    supply = Supply(asked, _from_text(path, read_text(path)))
+        raise ObjectNotFound(kind="catalog", name=choice, known=f"{known}, or a file")
+    supply = Supply(choice, _from_text(path, read_text(path)))
     return lambda _: supply
 
 
 def usual_catalog(needs: Needs) -> Supply:
-    """Return what the NodePools of an input buy from by their node classes."""
+    """Return the catalogs for the NodePools of an input, chosen by their node classes."""
     buyers: dict[str, list[NodePool]] = {}
     for pool in needs.pools:
         ref = (pool.node_class.group, pool.node_class.kind)

@@ -1,4 +1,4 @@
-"""`karpy cluster`: a Kubernetes in this process, for kubectl and every other client."""
+"""`karpy cluster`: a simulated cluster with an API server, for kubectl and other clients."""
 
 import asyncio
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _NODES_MAX: Final = 5_000
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Contents:
-    """What is in the cluster besides Kubernetes itself."""
+    """The content of the cluster besides Kubernetes itself."""
 
     nodes: Annotated[
         int,
@@ -77,7 +77,7 @@ def cluster(
     token: Annotated[
         str,
         Parameter(
-            help="What to come in with. [default: a secret of its own]",
+            help="The bearer token of clients. [default: a random one]",
             env_var="KARPY_CLUSTER_TOKEN",
             show_default=False,
             show_env_var=True,
@@ -115,7 +115,7 @@ def cluster(
 
 
 def _check_token(token: str) -> None:
-    """Raise OptionInvalid if no request can carry a token."""
+    """Raise OptionInvalid if a token cannot be the value of a header."""
     if token and not (token.isascii() and token.isprintable() and token.strip()):
         raise OptionInvalid(
             name="--token",

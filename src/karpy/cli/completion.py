@@ -1,4 +1,4 @@
-"""`karpy completion`: what a shell needs to complete commands and options."""
+"""`karpy completion`: scripts for the completion of commands and options in shells."""
 
 from typing import Annotated, Literal
 

@@ -12,7 +12,7 @@ from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, TOOLS, Bund
 from karpy.adapters.controlplane.credentials import CONTEXT
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.controlplane.programs import require_programs
-from karpy.adapters.controlplane.toolchain import Tell
+from karpy.adapters.controlplane.toolchain import OnProgress
 from karpy.cli.options import DONE, Injected
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
 from karpy.codec.limits import Unparsable
@@ -61,7 +61,7 @@ def up(
     """
     if kubeconfig is not None:
         _check_replaceable(kubeconfig)
-    programs = ensure_programs(os.environ, _teller(terminal))
+    programs = ensure_programs(os.environ, _progress_lines(terminal))
     with suppress(KeyboardInterrupt), ControlPlane(programs, has_kwok=kwok) as plane:
         if kubeconfig is not None:
             _write_kubeconfig(plane, kubeconfig)
@@ -81,7 +81,7 @@ def build(*, peer: Peer = False, tools: Tools = False, terminal: Injected) -> in
     and promtool take eight minutes and are kept in ~/.cache/karpy/tools.
     """
     bundle = _bundle(is_peer=peer, is_tools=tools)
-    folder = ensure_programs(os.environ, _teller(terminal), bundle)
+    folder = ensure_programs(os.environ, _progress_lines(terminal), bundle)
     terminal.answer([line(str(folder))])
     return DONE
 
@@ -106,12 +106,12 @@ def _bundle(*, is_peer: bool, is_tools: bool) -> Bundle:
     return TOOLS if is_tools else CONTROL_PLANE
 
 
-def _teller(terminal: Terminal) -> Tell:
-    return lambda text: terminal.tell(line(Span("controlplane ", Style.QUIET), text))
+def _progress_lines(terminal: Terminal) -> OnProgress:
+    return lambda text: terminal.report(line(Span("controlplane ", Style.QUIET), text))
 
 
 def _check_replaceable(kubeconfig: Path) -> None:
-    """Refuse to write over a kubeconfig that holds more than a control plane of ours."""
+    """Raise FileUnwritable if a kubeconfig exists that `up` has not written."""
     if not kubeconfig.exists():
         return
     try:

@@ -1,4 +1,4 @@
-"""`karpy convert`: what was written for older versions, as today's objects."""
+"""`karpy convert`: objects of older versions, and node groups, as today's objects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
-from karpy.cli.findings import findings_answer, tell_findings
+from karpy.cli.findings import findings_answer, report_findings
 from karpy.cli.inputs import Sources, read_sources
 from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected
 from karpy.cli.solve import Files
@@ -24,7 +24,7 @@ from karpy.codec.findings import of_problem, place_of
 from karpy.errors import ManifestInvalid
 
 _STEPS_MAX: Final = 100
-"""So often progress is shown at most."""
+"""Most updates of the progress."""
 _TABLE_MIN: Final = 2
 _NAMES_SHOWN: Final = 3
 _FILE_WIDTH: Final = 35
@@ -58,7 +58,7 @@ _TAGS: Final = Parameter(
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Place:
-    """The cluster that objects are for, where the input does not say it."""
+    """The cluster of the objects, where the input does not name it."""
 
     role: Annotated[
         str,
@@ -88,7 +88,7 @@ class Place:
         return Cluster(self.cluster_name, _pairs(self.subnet_tag), _pairs(self.security_group_tag))
 
     def check_text(self) -> None:
-        """Raise UnicodeEncodeError where a word is no text: it would end up in the objects."""
+        """Raise UnicodeEncodeError for a word that UTF-8 cannot encode, as it gets into objects."""
         words = (self.role, self.cluster_name, *self.subnet_tag, *self.security_group_tag)
         "\n".join(words).encode()
 
@@ -150,16 +150,16 @@ def convert(
         terminal.answer_json(_report(conversion))
     elif not check:
         _answer(conversion, output, terminal)
-    terminal.tell(*_notes(conversion.notes))
-    tell_findings(map(of_problem, conversion.problems), terminal)
-    terminal.tell(*_repeated(conversion), *_files(conversion.files), _summary(conversion))
+    terminal.report(*_notes(conversion.notes))
+    report_findings(map(of_problem, conversion.problems), terminal)
+    terminal.report(*_repeated(conversion), *_files(conversion.files), _summary(conversion))
     if conversion.is_lossless:
         return DONE
     return ANSWERED_NO if check else FAILED
 
 
 def _read(sources: Sources, terminal: Terminal) -> list[Document | ManifestInvalid]:
-    """Parse all files, and show how far that is."""
+    """Parse all files, and show the progress."""
     documents: list[Document | ManifestInvalid] = list(sources.unreadable)
     count = len(sources.texts)
     for number, (file, text) in enumerate(sources.texts):
@@ -182,7 +182,7 @@ def _answer(conversion: Conversion, output: str, terminal: Terminal) -> None:
 
 
 def _report(conversion: Conversion) -> dict[str, Any]:
-    """Write for a machine what would become of each field, without the objects."""
+    """Write the outcome of each field as JSON, without the objects."""
     return {
         "isLossless": conversion.is_lossless,
         "converted": conversion.total.converted,
@@ -215,7 +215,7 @@ def _note(note: Note) -> Line:
 
 
 def _repeated(conversion: Conversion) -> list[Line]:
-    """Say which objects are there more than once: applied together, one of each would be left."""
+    """Name the objects that occur more than once: `kubectl apply` would keep one of each."""
     names = conversion.repeated
     if not names:
         return []
@@ -228,7 +228,7 @@ def _repeated(conversion: Conversion) -> list[Line]:
 
 
 def _files(files: Sequence[FileCount]) -> list[Line]:
-    """Count what became of the objects of each file, where there are several."""
+    """Count the outcomes of each file, if there are several files."""
     shown = [each for each in files if each.converted or each.failed or each.changes]
     if len(files) < _TABLE_MIN or not shown:
         return []

@@ -1,4 +1,4 @@
-"""`karpy crds`: the custom resources that a cluster must know."""
+"""`karpy crds`: the CustomResourceDefinitions that a cluster needs."""
 
 from typing import Annotated, Literal
 

@@ -66,7 +66,7 @@ def demo(
     if plan:
         write_plan(terminal, is_json=output == "json")
         return DONE
-    # A cluster in memory takes a second to load, which a plan need not wait for.
+    # The simulated cluster takes a second to import; a plan does not need it.
     show = import_module("karpy.cli.show.performance")
     is_json = output == "json"
     if provider == "aws":

@@ -1,4 +1,4 @@
-"""`karpy doctor`: what is wrong in a cluster, and what to do about it."""
+"""`karpy doctor`: the problems of a cluster, and how to mend them."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _GAP: Final = 2
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Installation:
-    """Where Karpy is, or will be."""
+    """Where Karpy is installed, or will be."""
 
     namespace: Annotated[
         str, Parameter(help="Where the operator is installed.", metavar="NAME", alias="-n")
@@ -71,7 +71,7 @@ def doctor(
     It looks at versions, definitions, the rights of the operator's account, other autoscalers,
     where the operator runs, NodePools, node classes, workloads and clocks; with --provider aws
     also at the credentials of this machine, what they may do, and the queue. Nothing is changed:
-    rights are asked about, and the event that tells the time of the API server is not kept.
+    rights are checked by access reviews, and the time of the API server by a dry run.
     Exits with 3 if anything is red.
     """
     facts = asyncio.run(_look(reach, installation))
@@ -80,7 +80,7 @@ def doctor(
     if output == "json":
         terminal.answer_json(_answer(facts, judgements, is_good=is_good))
     else:
-        _tell(judgements, terminal)
+        _report(judgements, terminal)
     return DONE if is_good else ANSWERED_NO
 
 
@@ -89,7 +89,7 @@ async def _look(reach: Reach, installation: Installation) -> Facts:
     async with Connection(access_of(reach)) as connection:
         facts = await check_up(connection.objects, connection.version, WallClock(), asked)
     if installation.provider == "aws":
-        # aiobotocore is an extra that other providers do without.
+        # aiobotocore comes with an extra that other providers do not need.
         ask_account = import_module("karpy.wiring.checkupaws").ask_account
         facts = replace(facts, cloud=await ask_account(asked, facts.queue))
     return facts
@@ -113,7 +113,7 @@ def _answer(facts: Facts, judgements: Sequence[Judgement], *, is_good: bool) -> 
     }
 
 
-def _tell(judgements: Sequence[Judgement], terminal: Terminal) -> None:
+def _report(judgements: Sequence[Judgement], terminal: Terminal) -> None:
     width = max(len(each.check) for each in judgements) + _GAP
     terminal.answer(part for each in judgements for part in _lines(each, width))
     red = sum(each.health is Health.RED for each in judgements)

@@ -1,4 +1,4 @@
-"""The catalog of EC2 without AWS: regions and node classes of an input, and what was assumed."""
+"""The catalog of EC2 without AWS, for the regions and node classes of an input."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ _LOOKED_UP_HINT: Final = "make a catalog that has their effect, and name it with
 
 
 class Needs(Struct, frozen=True):
-    """What an input asks of catalogs."""
+    """The parts of an input that decide which catalog it needs."""
 
     snapshot: Snapshot
     node_classes: tuple[NodeClassFound, ...] = ()
@@ -56,21 +56,21 @@ class Needs(Struct, frozen=True):
 
 
 class _Class(Struct, frozen=True):
-    """What is known of the node class of a NodePool."""
+    """The node class of a NodePool, as far as it is known."""
 
     settings: InstanceSettings = InstanceSettings()
     findings: tuple[Finding, ...] = ()
     assumed: str = ""
-    """Its kind and name, if its subnets and images are not known."""
+    """Kind and name, if subnets and images are not known."""
     missing: str = ""
-    """Its kind and name, if the input does not hold it."""
+    """Kind and name, if the input does not contain the node class."""
 
 
 def ec2_supply(place: str, needs: Needs, pools: Sequence[NodePool]) -> Supply:
     """
-    Return what these NodePools can buy of EC2: in a region, or where the input says that they are.
+    Return EC2's catalog for NodePools, in the region `place` or in the regions of the input.
 
-    Raises ObjectNotFound if the region is not in the table that comes with Karpy.
+    Raises ObjectNotFound if Karpy's table does not have the region.
     """
     if place and place not in builtin_regions():
         raise ObjectNotFound(kind="region", name=place, known=", ".join(builtin_regions()))
@@ -109,7 +109,7 @@ def _region_of(pool: NodePool) -> str:
 
 
 def _regions_of(needs: Needs) -> Iterator[str]:
-    """Find the regions that anything in the input is in, or asks for."""
+    """Yield the regions that NodePools, nodes, node classes and pods of the input name."""
     for pool in needs.pools:
         yield from _regions_in(pool.requirements, pool.labels)
     for node in needs.snapshot.nodes:
@@ -179,7 +179,7 @@ def _auto_mode_settings(fields: Fields) -> InstanceSettings:
 
 
 def _zones_of(found: NodeClassFound) -> list[str]:
-    """Return the zones in which a controller has found subnets."""
+    """Return the zones of the subnets in the status of a node class."""
     try:
         return sorted(zones_of(read_node_class(Fields(found.value)).status))
     except FieldInvalid:
@@ -193,7 +193,7 @@ def _invalid(found: NodeClassFound, error: FieldInvalid) -> Finding:
 
 
 def _left_out(found: NodeClassFound, node_class: Ec2NodeClass) -> Iterator[Finding]:
-    """Name the fields whose effect only AWS knows."""
+    """Yield a finding for the fields whose effect only AWS can tell."""
     spec = node_class.spec
     fields = []
     if spec.reservation_terms:
@@ -207,7 +207,7 @@ def _left_out(found: NodeClassFound, node_class: Ec2NodeClass) -> Iterator[Findi
         yield finding_of(error, where=found.where, is_warning=True, is_left_out=True)
 
 
-# --- what is said ------------------------------------------------------------------------------
+# --- findings ----------------------------------------------------------------------------------
 
 
 def _estimate(regions: Sequence[str]) -> Finding:
@@ -224,7 +224,7 @@ def _assumed_region() -> Finding:
 
 
 def _of_classes(classes: Iterable[_Class]) -> Iterator[Finding]:
-    """Say of all node classes together what is not known of them."""
+    """Yield the findings about node classes that are missing or assumed."""
     distinct = {(each.assumed, each.missing): each for each in classes}.values()
     for each in distinct:
         yield from each.findings

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from karpy.cli.answers import context_answer, explanation_answer
 from karpy.cli.explanations import catalog_entry, explanation_lines
-from karpy.cli.findings import tell_findings
+from karpy.cli.findings import report_findings
 from karpy.cli.hosts import explain_host, host_answer
-from karpy.cli.inputs import Decided, Seen, decide_seen, see_files
+from karpy.cli.inputs import ClusterInput, Decided, decide_cluster, read_files
 from karpy.cli.launchtext import launch_lines
-from karpy.cli.live import check_reach, see_live
+from karpy.cli.live import check_reach, read_live
 from karpy.cli.nodeexplanations import (
     NODE_LABEL_WIDTH,
     Screen,
@@ -48,8 +48,8 @@ _POD: Final = "pod"
 _NAMES_SHOWN: Final = 5
 
 
-class Asked(Struct, frozen=True):
-    """What is to be explained, and by which files."""
+class Request(Struct, frozen=True):
+    """The object to explain, and the files to read."""
 
     name: str
     files: tuple[str, ...] = ()
@@ -82,37 +82,39 @@ def explain(
     Exits with 3 if the pod stays pending or the node stays, and with 1 if a part of the input that
     may matter takes no part in the answer, or is not there.
     """
-    asked = _read(name, files)
-    check_reach(reach, asked.files, "explain")
-    paths = journal_among(asked.files)
-    if asked.is_node and paths:
-        return _answer_recorded(asked.name, paths, output, terminal)
+    request = _read(name, files)
+    check_reach(reach, request.files, "explain")
+    paths = journal_among(request.files)
+    if request.is_node and paths:
+        return _answer_recorded(request.name, paths, output, terminal)
     if paths:
-        snapshot = recorded_pod(paths, asked.name)
+        snapshot = recorded_pod(paths, request.name)
         if snapshot is None:
-            raise ObjectNotFound(kind=_POD, name=asked.name, known="none, no decision was about it")
-        seen = Seen(snapshot)
-    elif asked.files:
-        seen = see_files(asked.files, question, terminal)
+            raise ObjectNotFound(
+                kind=_POD, name=request.name, known="none, no decision was about it"
+            )
+        cluster = ClusterInput(snapshot)
+    elif request.files:
+        cluster = read_files(request.files, question, terminal)
     else:
-        seen = see_live(reach, question, terminal)
-    if asked.is_node:
-        decided = decide_seen(seen, question)
-        return _explain_node(decided, asked, output, terminal)
-    return _explain_pod(decide_seen(seen, question), asked.name, output, terminal)
+        cluster = read_live(reach, question, terminal)
+    if request.is_node:
+        decided = decide_cluster(cluster, question)
+        return _explain_node(decided, request, output, terminal)
+    return _explain_pod(decide_cluster(cluster, question), request.name, output, terminal)
 
 
-def _read(first: str, rest: Sequence[str]) -> Asked:
-    """Take apart `NAME FILES…`, `pod NAME FILES…` and `node NAME FILES…`; a slash will do, too."""
+def _read(first: str, rest: Sequence[str]) -> Request:
+    """Parse `NAME FILES…`, `pod NAME FILES…` and `node NAME FILES…`, also with `pod/NAME`."""
     kind, has_kind, name = first.partition("/")
     if has_kind and kind in {_NODE, _POD}:
-        return Asked(name, tuple(rest), is_node=kind == _NODE)
+        return Request(name, tuple(rest), is_node=kind == _NODE)
     if first not in {_NODE, _POD}:
-        return Asked(first, tuple(rest))
+        return Request(first, tuple(rest))
     if not rest:
         msg = f"`karpy explain {first}` needs the name of a {first}."
         raise CycloptsError(msg=msg, command_chain=("explain",))
-    return Asked(rest[0], tuple(rest[1:]), is_node=first == _NODE)
+    return Request(rest[0], tuple(rest[1:]), is_node=first == _NODE)
 
 
 def _explain_pod(decided: Decided, name: str, output: Output, terminal: Terminal) -> int:
@@ -123,45 +125,47 @@ def _explain_pod(decided: Decided, name: str, output: Output, terminal: Terminal
         raise ObjectNotFound(kind=kind, name=name, known=_known(name, keys))
     explanation = explain_pod(decided.snapshot, decided.verdict, pods[0].key)
     if output == "json":
-        terminal.answer_json({**explanation_answer(explanation), **context_answer(decided.seen)})
+        terminal.answer_json({**explanation_answer(explanation), **context_answer(decided.cluster)})
     else:
         lines = explanation_lines(decided.snapshot, explanation, terminal.width)
-        terminal.answer([*lines, *catalog_entry(decided.seen)])
+        terminal.answer([*lines, *catalog_entry(decided.cluster)])
     return _code(is_partial=decided.is_partial, is_no=explanation.is_no)
 
 
-def _explain_node(decided: Decided, asked: Asked, output: Output, terminal: Terminal) -> int:
+def _explain_node(decided: Decided, request: Request, output: Output, terminal: Terminal) -> int:
     snapshot = with_inferred_state(decided.snapshot, decided.verdict)
-    node = find_node(snapshot, asked.name)
+    node = find_node(snapshot, request.name)
     if node is None:
-        return _explain_launch(decided, asked.name, output, terminal)
-    seen = _with_doubts(decided.seen, asked, node, terminal)
+        return _explain_launch(decided, request.name, output, terminal)
+    cluster = _with_doubts(decided.cluster, request, node, terminal)
     explained = explain_node(snapshot, node.name)
     host = explain_host(snapshot, decided.verdict, node.name)
     assert host is not None
     if output == "json":
         answer = node_explanation_answer(explained)
-        terminal.answer_json({**host_answer(host), **answer, **context_answer(seen)})
+        terminal.answer_json({**host_answer(host), **answer, **context_answer(cluster)})
     else:
         screen = Screen(terminal.width, snapshot.now, knows_gates=False)
         lines = node_explanation_lines(explained, host, screen)
-        terminal.answer([*lines, *catalog_entry(seen, NODE_LABEL_WIDTH)])
-    is_partial = seen.is_partial or bool(explained.unknown)
+        terminal.answer([*lines, *catalog_entry(cluster, NODE_LABEL_WIDTH)])
+    is_partial = cluster.is_partial or bool(explained.unknown)
     return _code(is_partial=is_partial, is_no=explained.is_no)
 
 
-def _with_doubts(seen: Seen, asked: Asked, node: Node, terminal: Terminal) -> Seen:
-    """Mention what nodes are often kept by, if manifests have none of it."""
-    if not asked.files or not node.claim or seen.snapshot.budgets:
-        return seen
+def _with_doubts(
+    cluster: ClusterInput, request: Request, node: Node, terminal: Terminal
+) -> ClusterInput:
+    """Add a finding if manifests hold no PodDisruptionBudget, which often blocks a disruption."""
+    if not request.files or not node.claim or cluster.snapshot.budgets:
+        return cluster
     message = "the input holds no PodDisruptionBudget, so that none protects a pod"
     missing = note("NO_BUDGET", message)
-    tell_findings([missing], terminal)
-    return replace(seen, findings=(*seen.findings, missing))
+    report_findings([missing], terminal)
+    return replace(cluster, findings=(*cluster.findings, missing))
 
 
 def _explain_launch(decided: Decided, name: str, output: Output, terminal: Terminal) -> int:
-    """Explain a node that the plan makes."""
+    """Explain a new node of the plan."""
     host = explain_host(decided.snapshot, decided.verdict, name)
     if host is None:
         names = [launch.name for launch in decided.verdict.launches]
@@ -169,15 +173,15 @@ def _explain_launch(decided: Decided, name: str, output: Output, terminal: Termi
         raise ObjectNotFound(kind=_NODE, name=name, known=_known(name, names))
     assert host.launch is not None
     if output == "json":
-        terminal.answer_json({**host_answer(host), **context_answer(decided.seen)})
+        terminal.answer_json({**host_answer(host), **context_answer(decided.cluster)})
     else:
         lines = launch_lines(decided.snapshot, host.launch, terminal.width)
-        terminal.answer([*lines, *catalog_entry(decided.seen)])
+        terminal.answer([*lines, *catalog_entry(decided.cluster)])
     return _code(is_partial=decided.is_partial)
 
 
 def _answer_recorded(name: str, paths: Sequence[Path], output: Output, terminal: Terminal) -> int:
-    """Explain a node as a journal knows it last."""
+    """Explain a node by the last decision in a journal."""
     recorded = recorded_node(paths, name)
     if recorded is None:
         raise ObjectNotFound(kind=_NODE, name=name, known="none, no decision has seen it")
@@ -187,7 +191,9 @@ def _answer_recorded(name: str, paths: Sequence[Path], output: Output, terminal:
     assert host is not None
     if output == "json":
         answer = node_explanation_answer(explained, recorded)
-        terminal.answer_json({**host_answer(host), **answer, **context_answer(Seen(snapshot))})
+        terminal.answer_json(
+            {**host_answer(host), **answer, **context_answer(ClusterInput(snapshot))}
+        )
     else:
         screen = Screen(terminal.width, snapshot.now)
         terminal.answer(node_explanation_lines(explained, host, screen, recorded))
@@ -201,7 +207,7 @@ def _code(*, is_partial: bool, is_no: bool = False) -> int:
 
 
 def _known(name: str, names: Sequence[str]) -> str:
-    """List the names most like the one given."""
+    """List the most similar names."""
     bare = {each.rpartition("/")[2]: each for each in reversed(names)}
     close = [bare[each] for each in get_close_matches(name.rpartition("/")[2], bare)]
     ranked = [*close, *(each for each in names if each not in close)]

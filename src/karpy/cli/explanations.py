@@ -1,9 +1,9 @@
-"""One pod explained for a person; a refusal never takes more than 14 lines of 100 columns."""
+"""The explanation of a pod as text; a refusal takes at most 14 lines of 100 columns."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from karpy.cli.inputs import Seen
+from karpy.cli.inputs import ClusterInput
 from karpy.cli.launchtext import narrowed_text, where_text
 from karpy.cli.plans import BLANK, constraint_text
 from karpy.cli.tables import count_of, cut, dollars, few_of, labelled
@@ -21,7 +21,7 @@ _EXCLUSIONS_MAX: Final = 3
 _NODE_REASONS_MAX: Final = 3
 _FIX_LINES: Final = 2
 _DETAIL_LINES: Final = 3
-"""What the headline has no room for gets so many lines."""
+"""Lines for a detail that does not fit into the headline."""
 _OTHER_REASONS: Final = "other reasons; --output json lists them"
 
 _Row: TypeAlias = tuple[int, Constraint, tuple[str, ...]]
@@ -36,7 +36,7 @@ _STYLES: Final = {
 
 
 def explanation_lines(snapshot: Snapshot, explanation: Explanation, width: int) -> list[Line]:
-    """Write where a pod goes and what else was possible, or why it stays and what would help."""
+    """Write where a pod is placed and the alternatives, or why it stays pending and the fixes."""
     lines = [_headline(explanation, width), BLANK]
     if explanation.buffer:
         text = f"a virtual pod: CapacityBuffer {explanation.buffer} keeps room for pods like it"
@@ -53,12 +53,14 @@ def explanation_lines(snapshot: Snapshot, explanation: Explanation, width: int) 
     return lines
 
 
-def catalog_entry(seen: Seen, label_width: int = _LABEL_WIDTH) -> list[Line]:
-    """Name the catalog that types and prices are from, if it has a name."""
-    if not seen.catalog:
+def catalog_entry(cluster: ClusterInput, label_width: int = _LABEL_WIDTH) -> list[Line]:
+    """Write the name of the catalog, if it has one."""
+    if not cluster.catalog:
         return []
-    types = count_of(seen.snapshot.catalog.type_count, "instance type")
-    return [line(Span("catalog".ljust(label_width), Style.QUIET), f"{seen.catalog_title}, {types}")]
+    types = count_of(cluster.snapshot.catalog.type_count, "instance type")
+    return [
+        line(Span("catalog".ljust(label_width), Style.QUIET), f"{cluster.catalog_title}, {types}")
+    ]
 
 
 def _headline(explanation: Explanation, width: int) -> Line:
@@ -68,7 +70,7 @@ def _headline(explanation: Explanation, width: int) -> Line:
 
 
 def _first_cause(explanation: Explanation) -> str:
-    """Write what keeps a pod from new nodes, where the smallest change would help; may be empty."""
+    """Write the constraint whose change would help most; empty if there is none."""
     if explanation.refusal is None or not explanation.groups or not explanation.fixes:
         return ""
     groups = explanation.groups
@@ -140,7 +142,7 @@ def _refusal_lines(explanation: Explanation, width: int) -> list[Line]:
 
 
 def _group_lines(groups: Sequence[PoolGroup], pools: int, width: int) -> list[Line]:
-    """Write one row per decisive constraint, the last for all that do not fit."""
+    """Write a row for each decisive constraint; the last row stands for those that do not fit."""
     rows = groups if len(groups) <= GROUPS_MAX else groups[: GROUPS_MAX - 1]
     lines: list[Line] = []
     for group in rows:
@@ -155,7 +157,7 @@ def _group_lines(groups: Sequence[PoolGroup], pools: int, width: int) -> list[Li
 
 
 def _exclusion_lines(explanation: Explanation, refusal: Refusal, width: int) -> list[Line]:
-    """Write what rules out most; if there is too much, details of one constraint go together."""
+    """Write the exclusions of most options; merge those of one constraint if they are too many."""
     rows: list[_Row] = [
         (each.count, each.constraint, (each.detail,)) for each in explanation.exclusions
     ]
@@ -173,7 +175,7 @@ def _exclusion_lines(explanation: Explanation, refusal: Refusal, width: int) -> 
 
 
 def _by_constraint(pools: Sequence[PoolRefusal]) -> list[_Row]:
-    """Merge by constraint; where one has several details in a NodePool, the worst one counts."""
+    """Merge by constraint; of several details in a NodePool the worst counts."""
     counts: dict[Constraint, int] = {}
     details: dict[Constraint, dict[str, None]] = {}
     for pool in pools:
@@ -188,7 +190,7 @@ def _by_constraint(pools: Sequence[PoolRefusal]) -> list[_Row]:
 
 
 def _fix_lines(fixes: Sequence[Fix], width: int) -> list[Line]:
-    """Write the smallest fix, and the next one if it would be enough too and there is room."""
+    """Write the smallest fix, and the next if it also suffices and fits."""
     if not fixes:
         return []
     first = _entry("try", _fix_text(fixes[0]), width, _FIX_LINES)
@@ -213,7 +215,7 @@ def _nodes_text(nodes: Sequence[Exclusion]) -> str:
 def _counted(
     label: str, share: tuple[int, int], text: str, names: Sequence[str] = (), *, width: int
 ) -> Line:
-    """Write how many of how many, what about them, and as many of their names as there is room."""
+    """Write `n of m`, a text about these, and as many of their names as fit."""
     part, whole = share
     count = f"{part:,} of {whole:,}".rjust(2 * len(f"{whole:,}") + len(" of "))
     room = width - _LABEL_WIDTH - len(count) - 2

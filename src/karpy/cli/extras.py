@@ -1,4 +1,4 @@
-"""Parts of the program that need more than the plain package installs."""
+"""Imports of modules that need an extra of the package."""
 
 from importlib import import_module
 from types import ModuleType
@@ -7,7 +7,7 @@ from karpy.errors import ControlPlaneMissing, OptionInvalid
 
 
 def import_embedded(name: str) -> ModuleType:
-    """Import a module that needs the embedded cluster, or say what to install."""
+    """Import a module that needs the embedded cluster; the error names the extra to install."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -18,7 +18,7 @@ def import_embedded(name: str) -> ModuleType:
 
 
 def import_viewer(name: str) -> ModuleType:
-    """Import a module that draws on a whole terminal, or say what to install."""
+    """Import a module that draws on a whole terminal; the error names the extra to install."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -30,7 +30,7 @@ def import_viewer(name: str) -> ModuleType:
 
 
 def import_aws_fake(name: str) -> ModuleType:
-    """Import a module that needs the fake AWS, or say what to install."""
+    """Import a module that needs the fake AWS; the error names the extra to install."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

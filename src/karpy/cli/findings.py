@@ -1,4 +1,4 @@
-"""What there is to say about an input, for people and for machines."""
+"""Findings about an input, as text and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,19 +17,19 @@ _CONVERT_HINT: Final = "`karpy convert --check FILE` names each of them"
 _ORDER: Final = tuple(Severity)
 
 
-def tell_findings(findings: Iterable[Finding], terminal: Terminal) -> None:
+def report_findings(findings: Iterable[Finding], terminal: Terminal) -> None:
     """
-    Write findings on stderr, errors first; a hint that holds for several in a row once.
+    Write findings to stderr, errors first; consecutive findings with the same hint share it.
 
-    What became of the fields of an old object is counted: `karpy convert` names each of them.
+    The notes on the fields of a converted object are counted only: `karpy convert` lists them.
     """
     ranked = sorted(_counted(findings), key=lambda each: _ORDER.index(each.severity))
     for each, following in zip_longest(ranked, ranked[1:]):
-        terminal.tell(*_lines(each, following.hint if following else ""))
+        terminal.report(*_lines(each, following.hint if following else ""))
 
 
 def findings_answer(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Write findings for a machine, in the order of the input."""
+    """Write findings as JSON, in the order of the input."""
     return [
         {
             "severity": each.severity.value,
@@ -46,7 +46,7 @@ def findings_answer(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 
 def _counted(findings: Iterable[Finding]) -> list[Finding]:
-    """Put the notes on the conversion of one object together, if there are several."""
+    """Replace several notes on the conversion of one object by one note that counts them."""
     kept: list[Finding] = []
     changed: dict[tuple[str, str], list[Finding]] = {}
     for each in findings:

@@ -1,4 +1,4 @@
-"""One node of the plan, or one that exists: the pods on it and to come, what it may become."""
+"""A new or an existing node with its pods, its nominated pods and its options."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from karpy.model.verdicts import Launch, Verdict
 
 
 class Host(Struct, frozen=True):
-    """A launch, or a node with the pods bound to it and those the plan adds."""
+    """A launch, or a node with its bound pods and the pods that the plan adds."""
 
     name: str
     launch: Launch | None = None
@@ -20,11 +20,11 @@ class Host(Struct, frozen=True):
     bound: tuple[str, ...] = ()
     coming: tuple[str, ...] = ()
     requested: dict[str, int] = {}
-    """What the bound and the coming pods ask for together."""
+    """The sum of the requests of all its pods."""
 
 
 def explain_host(snapshot: Snapshot, verdict: Verdict, name: str) -> Host | None:
-    """Find a launch or a node by name and gather what the plan says of it."""
+    """Return a launch or a node by name, with its part of the plan; None if there is none."""
     for launch in verdict.launches:
         if launch.name == name:
             return Host(name, launch=launch)
@@ -45,7 +45,7 @@ def explain_host(snapshot: Snapshot, verdict: Verdict, name: str) -> Host | None
 
 
 def room_text(host: Host) -> str:
-    """Write how much of an existing node its pods, and those that come, ask for."""
+    """Write how much of a node's allocatable resources its pods and nominated pods request."""
     assert host.node is not None
     return ", ".join(
         f"{format_quantity(host.requested.get(name, 0), name)} of"
@@ -55,7 +55,7 @@ def room_text(host: Host) -> str:
 
 
 def host_answer(host: Host) -> dict[str, Any]:
-    """Write a node for a machine."""
+    """Write a node as JSON."""
     launches = (host.launch,) if host.launch else ()
     return {
         "name": host.name,

@@ -1,4 +1,4 @@
-"""Files, directories and standard input to documents, and documents to a decided question."""
+"""The input of commands: manifests from files and folders, their catalog and their verdict."""
 
 import time
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from karpy.cli.catalogs import find_catalog, usual_catalog
 from karpy.cli.ec2supply import Needs
-from karpy.cli.findings import tell_findings
+from karpy.cli.findings import report_findings
 from karpy.cli.options import STDIN, Question
 from karpy.cli.room import with_room
 from karpy.cli.terminal import Terminal
@@ -30,91 +30,93 @@ _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
 _ENDLESS: Final = frozenset({"full", "random", "urandom", "zero"})
 _NOWHERE: Final[Origins] = {}
-"""Objects that come from no file."""
+"""The origins of objects that come from a cluster and not from files."""
 
 
-class Seen(Struct, frozen=True):
-    """A cluster to answer about, and what there is to say about what was read of it."""
+class ClusterInput(Struct, frozen=True):
+    """The cluster that a command answers about, with its catalog and the findings about it."""
 
     snapshot: Snapshot
     findings: tuple[Finding, ...] = ()
     catalog: str = ""
     """The name of the catalog; empty if it came with the snapshot."""
     is_estimate: bool = False
-    """Whether no cloud was asked for types and prices."""
+    """Whether types and prices are from a table and not from the cloud."""
 
     @property
     def is_partial(self) -> bool:
-        """Whether an answer is only about a part of the input."""
+        """Whether a part of the input that may matter is left out of the answer."""
         return is_partial(self.findings)
 
     @property
     def catalog_title(self) -> str:
-        """What answers call the catalog."""
+        """The name of the catalog in answers."""
         return f"{self.catalog} (estimated prices)" if self.is_estimate else self.catalog
 
 
 class Decided(Struct, frozen=True):
-    """A question, its answer, and how long the answer took."""
+    """An input, its verdict, and the time that the decision took."""
 
-    seen: Seen
+    cluster: ClusterInput
     verdict: Verdict
     seconds: float
 
     @property
     def snapshot(self) -> Snapshot:
-        return self.seen.snapshot
+        return self.cluster.snapshot
 
     @property
     def is_partial(self) -> bool:
-        """Whether the answer is only about a part of the input."""
-        return self.seen.is_partial
+        """Whether a part of the input that may matter is left out of the verdict."""
+        return self.cluster.is_partial
 
     @property
     def is_no(self) -> bool:
-        """Whether some pod gets no place, or would not even be created."""
-        is_short = any(each.code == QuotaExceeded.code for each in self.seen.findings)
+        """Whether a pod stays pending or would not be created."""
+        is_short = any(each.code == QuotaExceeded.code for each in self.cluster.findings)
         return is_short or bool(self.verdict.refusals)
 
 
 class Sources(Struct, frozen=True):
-    """What files say, given as name and text, and which files of folders say nothing."""
+    """The names and texts of files, and the errors of unreadable files in folders."""
 
     texts: tuple[tuple[str, str], ...]
     unreadable: tuple[ManifestInvalid, ...] = ()
 
 
 def decide_files(files: Sequence[str], question: Question, terminal: Terminal) -> Decided:
-    """Read manifests, tell what could not be read, and decide on the rest."""
+    """Read manifests, report the findings, and decide about the pending pods."""
     return decide_documents(read_sources(files, terminal.stdin), question, terminal)
 
 
 def decide_documents(sources: Sources, question: Question, terminal: Terminal) -> Decided:
-    """Decide on what files say."""
-    seen = _see_sources(sources, question)
-    if not seen.snapshot.pods:
-        findings = (*seen.findings, note("NO_POD", "the input holds no pod"))
-        seen = replace(seen, findings=findings)
-    tell_findings(seen.findings, terminal)
-    return decide_seen(seen, question)
+    """Parse the texts of files, report the findings, and decide about the pending pods."""
+    cluster = _parse(sources, question)
+    if not cluster.snapshot.pods:
+        findings = (*cluster.findings, note("NO_POD", "the input holds no pod"))
+        cluster = replace(cluster, findings=findings)
+    report_findings(cluster.findings, terminal)
+    return decide_cluster(cluster, question)
 
 
-def see_files(files: Sequence[str], question: Question, terminal: Terminal) -> Seen:
-    """Read manifests, and tell what could not be read."""
-    seen = _see_sources(read_sources(files, terminal.stdin), question)
-    tell_findings(seen.findings, terminal)
-    return seen
+def read_files(files: Sequence[str], question: Question, terminal: Terminal) -> ClusterInput:
+    """Read manifests with their catalog, and report the findings."""
+    cluster = _parse(read_sources(files, terminal.stdin), question)
+    report_findings(cluster.findings, terminal)
+    return cluster
 
 
-def see_bare_files(files: Sequence[str], question: Question, stdin: IO[str]) -> Seen:
-    """Read manifests without asking what can be bought for them; findings are errors alone."""
+def read_files_without_catalog(
+    files: Sequence[str], question: Question, stdin: IO[str]
+) -> ClusterInput:
+    """Read manifests without a catalog; only errors become findings."""
     sources = read_sources(files, stdin)
     reading = _read(sources, question)
     problems = (*sources.unreadable, *reading.problems)
-    return Seen(reading.snapshot, tuple(map(of_problem, problems)))
+    return ClusterInput(reading.snapshot, tuple(map(of_problem, problems)))
 
 
-def _see_sources(sources: Sources, question: Question) -> Seen:
+def _parse(sources: Sources, question: Question) -> ClusterInput:
     reading = _read(sources, question)
     snapshot, on_room = with_room(reading, question)
     supply = find_supply(question, Needs(snapshot, reading.node_classes))
@@ -123,11 +125,11 @@ def _see_sources(sources: Sources, question: Question) -> Seen:
         *reading.findings_beside(supply.node_classes),
         *on_room,
     )
-    return supplied(snapshot, question, supply, findings, reading.origins)
+    return with_catalog(snapshot, question, supply, findings, reading.origins)
 
 
 def _read(sources: Sources, question: Question) -> Reading:
-    """Read manifests as of the time that is asked about."""
+    """Parse manifests, as of the time of the question."""
     return read_manifests(
         sources.texts,
         catalog=Catalog(),
@@ -137,35 +139,35 @@ def _read(sources: Sources, question: Question) -> Reading:
 
 
 def find_supply(question: Question, needs: Needs) -> Supply:
-    """Return the catalog that was asked for, or what the NodePools buy from."""
+    """Return the catalog that the question names, or the default one for the NodePools."""
     if question.catalog is None:
         return usual_catalog(needs)
     return find_catalog(question.catalog, read_text)(needs)
 
 
-def supplied(
+def with_catalog(
     snapshot: Snapshot,
     question: Question,
     supply: Supply,
     findings: Sequence[Finding] = (),
     origins: Origins = _NOWHERE,
-) -> Seen:
-    """Put a cluster and its catalog together; say what the catalog does not have."""
+) -> ClusterInput:
+    """Combine a snapshot and a catalog; add findings for types that the catalog lacks."""
     snapshot = replace(snapshot, catalog=supply.catalog, repair=question.repair)
-    said = (*findings, *supply.findings, *find_narrowing(snapshot, supply, origins))
-    return Seen(_on_sale(snapshot), said, supply.name, supply.is_estimate)
+    all_findings = (*findings, *supply.findings, *find_narrowing(snapshot, supply, origins))
+    return ClusterInput(_with_overlays(snapshot), all_findings, supply.name, supply.is_estimate)
 
 
-def decide_seen(seen: Seen, question: Question) -> Decided:
+def decide_cluster(cluster: ClusterInput, question: Question) -> Decided:
     """Decide about the pending pods of a cluster."""
     started = time.perf_counter()
     deadline = started + question.timeout if question.timeout else float("inf")
-    verdict = decide(seen.snapshot, keep_going=lambda: time.perf_counter() < deadline)
-    return Decided(seen, verdict, time.perf_counter() - started)
+    verdict = decide(cluster.snapshot, keep_going=lambda: time.perf_counter() < deadline)
+    return Decided(cluster, verdict, time.perf_counter() - started)
 
 
-def _on_sale(snapshot: Snapshot) -> Snapshot:
-    """Apply the NodeOverlays of the input: overlays that are given are meant."""
+def _with_overlays(snapshot: Snapshot) -> Snapshot:
+    """Apply the NodeOverlays of the input, whatever the feature gate says."""
     settings = replace(snapshot.settings, node_overlay=bool(snapshot.overlays))
     return with_overlays(replace(snapshot, settings=settings))
 
@@ -174,7 +176,7 @@ def read_sources(files: Iterable[str], stdin: IO[str]) -> Sources:
     """
     Read each file, each manifest of each directory, and standard input for `-`.
 
-    A file of a directory that cannot be read does not keep the others back.
+    An unreadable file of a directory becomes a finding; the other files are read.
     """
     texts: list[tuple[str, str]] = []
     unreadable: list[ManifestInvalid] = []
@@ -198,7 +200,7 @@ def _unreadable(path: Path, error: FileUnreadable) -> ManifestInvalid:
 
 
 def is_folder(path: Path) -> bool:
-    """Say whether a path is a folder; raise FileUnreadable if it can be no path."""
+    """Say whether a path is a folder; raise FileUnreadable if it is not a valid path."""
     try:
         return path.is_dir()
     except OSError as error:
@@ -206,7 +208,7 @@ def is_folder(path: Path) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """Read a text file, or say why that cannot be done."""
+    """Read a text file; raise FileUnreadable."""
     try:
         if path.is_char_device() and path.resolve().name in _ENDLESS:
             raise FileUnreadable(path=str(path), problem="it is a device without an end")
@@ -246,7 +248,7 @@ def _text_of(stdin: IO[str]) -> str:
 
 
 def _decoded(content: bytes) -> str:
-    """Return the text of a file in UTF-8, or in UTF-16 as PowerShell redirects output."""
+    """Decode a file in UTF-8, or in UTF-16, which PowerShell writes when it redirects output."""
     encoding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
     return content.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 

@@ -14,7 +14,7 @@ from cyclopts.validators import Number
 from karpy.adapters.clouds.aws.builtin import builtin_region_of
 from karpy.cli.catalogs import find_catalog, usual_catalog
 from karpy.cli.ec2supply import EC2_CLASSES, Needs, ec2_supply
-from karpy.cli.findings import findings_answer, tell_findings
+from karpy.cli.findings import findings_answer, report_findings
 from karpy.cli.inputs import Sources, read_sources, read_text
 from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected
 from karpy.cli.tables import Align, Column, count_of, few_of, table
@@ -52,7 +52,7 @@ _BOUNDS: Final = {
     Operator.GTE.value: (Operator.GT.value, -1),
     Operator.LTE.value: (Operator.LT.value, 1),
 }
-"""Operators that older versions of Karpenter do not have, and what says the same there."""
+"""Operators that older versions of Karpenter do not have, with the equivalent older one."""
 
 
 def _span(read: Callable[[str], int], example: str) -> Callable[[object, Sequence[Token]], Span]:
@@ -100,7 +100,7 @@ def _several(text: str) -> Parameter:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Selection:
-    """What the instance types shall be like, and where to choose from."""
+    """The criteria for instance types, and the catalog to choose from."""
 
     vcpus: Annotated[Span | None, _range("How many vCPUs: 4, 4-8 or 4-.", _COUNT)] = None
     memory: Annotated[
@@ -148,7 +148,7 @@ class Selection:
     ] = None
 
     def criteria(self, pool: NodePool | None) -> Criteria:
-        """Return what is asked for, with what a NodePool asks for besides."""
+        """Return the criteria together with the requirements of a NodePool."""
         return Criteria(
             vcpus=self.vcpus or Span(),
             memory_mib=self.memory or Span(),
@@ -209,7 +209,7 @@ def instances(
         *reading.findings_beside(supply.node_classes),
         *supply.findings,
     )
-    tell_findings(findings, terminal)
+    report_findings(findings, terminal)
     criteria = selection.criteria(chosen)
     types = supply.catalog.types if chosen is None else supply.catalog.types_for(chosen.name)
     found = choose(types, criteria)
@@ -328,7 +328,7 @@ def _amounts(kind: InstanceType) -> dict[str, str]:
 
 
 def _requirements_text(requirements: Sequence[Requirement]) -> str:
-    """Write requirements as they stand in a NodePool, under `spec.template.spec`."""
+    """Write requirements as YAML for `spec.template.spec` of a NodePool."""
     lines = ["requirements:"]
     for each in requirements:
         for entry in map(_bounded, requirement_to_entries(each)):

@@ -1,4 +1,4 @@
-"""One new node in words: where it may be, what it may become, what its pods ask of it."""
+"""A new node as text: its zones, its options and the requests of its pods."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,24 +19,24 @@ _NO_LIMIT: Final = 10_000
 
 
 def by_pool(launches: Sequence[Launch]) -> list[Launch]:
-    """Put the launches of a NodePool together, in the order they were made."""
+    """Sort launches by NodePool; those of a NodePool keep their order."""
     return sorted(launches, key=lambda launch: launch.pool)
 
 
 def zones_of(launch: Launch) -> frozenset[str]:
-    """Return the zones a launch is held to; none if any will do."""
+    """Return the zones to which a launch is restricted; empty if it is not."""
     requirement = launch.requirements.get(ZONE)
     return requirement.values if requirement and not requirement.complement else frozenset()
 
 
 def zone_text(launch: Launch) -> str:
-    """Name the zones a launch is held to, or say that any will do."""
+    """Write the zones to which a launch is restricted, or that any zone will do."""
     zones = ", ".join(sorted(zones_of(launch))) or "any"
     return zones if len(zones) <= _ZONES_MAX else count_of(len(zones_of(launch)), "zone")
 
 
 def where_text(launch: Launch) -> str:
-    """Say in words where a launch may end up."""
+    """Write the zones of a launch as a phrase."""
     zones = zone_text(launch)
     if zones == "any":
         return "any zone"
@@ -44,7 +44,7 @@ def where_text(launch: Launch) -> str:
 
 
 def request_text(launch: Launch) -> str:
-    """Write what pods and daemons of a launch ask for together."""
+    """Write the sum of the requests of the pods and daemons of a launch."""
     return ", ".join(
         f"{format_quantity(amount, name)} {name}"
         for name, amount in sorted(launch.resources.items())
@@ -53,7 +53,7 @@ def request_text(launch: Launch) -> str:
 
 
 def options_text(launch: Launch, shown: int = _OPTIONS_SHOWN) -> str:
-    """Write the cheapest ways to make a node, and how many more there are."""
+    """Write the cheapest options of a launch, and the number of the others."""
     names = [
         f"{each.instance_type} {dollars(each.price)} {each.capacity_type}"
         for each in launch.options
@@ -62,7 +62,7 @@ def options_text(launch: Launch, shown: int = _OPTIONS_SHOWN) -> str:
 
 
 def narrowed_text(snapshot: Snapshot, launch: Launch) -> str:
-    """Write what the pods of a launch demand beyond what its NodePool says anyway."""
+    """Write the requirements of a launch that its NodePool does not have."""
     pool = next((each for each in snapshot.pools if each.name == launch.pool), NodePool("?"))
     own = merge(collect(pool.requirements), from_labels(pool.labels))
     reference = pool.node_class
@@ -75,7 +75,7 @@ def narrowed_text(snapshot: Snapshot, launch: Launch) -> str:
 
 
 def launch_lines(snapshot: Snapshot, launch: Launch, width: int) -> list[Line]:
-    """Write one new node with all that is known of it."""
+    """Write all details of a new node."""
     entries = (
         ("pods", ", ".join(launch.pods)),
         ("requests", request_text(launch)),

@@ -1,4 +1,4 @@
-"""A live cluster to answer about: seen once, and left as it is."""
+"""The cluster of a kubeconfig as input: read once, never changed."""
 
 import asyncio
 import dataclasses
@@ -14,8 +14,8 @@ from karpy.adapters.kube.access import Access
 from karpy.adapters.kube.connection import find_access
 from karpy.adapters.mirror.mirror import OPTIONAL
 from karpy.cli.ec2supply import EC2, Needs
-from karpy.cli.findings import tell_findings
-from karpy.cli.inputs import Seen, find_supply, supplied
+from karpy.cli.findings import report_findings
+from karpy.cli.inputs import ClusterInput, find_supply, with_catalog
 from karpy.cli.options import Question, Reach
 from karpy.cli.terminal import Terminal
 from karpy.codec.findings import Finding, finding_of
@@ -31,7 +31,7 @@ _WITHHELD_HINT: Final = "grant `list` and `watch` on it, as deploy/rbac.yaml doe
 
 
 def check_reach(reach: Reach, files: Sequence[str], command: str) -> None:
-    """Raise misuse if a command is given both files and a cluster."""
+    """Raise CycloptsError if a command gets both files and a cluster."""
     if files and reach.is_given:
         raise CycloptsError(
             msg="Give FILES, or a cluster by --kubeconfig and --context, not both.",
@@ -39,30 +39,30 @@ def check_reach(reach: Reach, files: Sequence[str], command: str) -> None:
         )
 
 
-def see_live(reach: Reach, question: Question, terminal: Terminal) -> Seen:
-    """Look at the cluster of a kubeconfig, and tell what could not be read."""
+def read_live(reach: Reach, question: Question, terminal: Terminal) -> ClusterInput:
+    """Read the cluster of a kubeconfig with its catalog, and report the findings."""
     snapshot, sight = _look(reach, question)
-    seen = seen_of(snapshot, sight, question)
-    tell_findings(seen.findings, terminal)
-    return seen
+    cluster = live_input(snapshot, sight, question)
+    report_findings(cluster.findings, terminal)
+    return cluster
 
 
-def see_any(reach: Reach, question: Question, terminal: Terminal) -> Seen:
-    """Look at a cluster that may have neither NodePools nor NodeClaims."""
+def read_live_any(reach: Reach, question: Question, terminal: Terminal) -> ClusterInput:
+    """Read a cluster that may have neither NodePools nor NodeClaims."""
     snapshot, sight = _look(reach, question, ANY_CLUSTER)
-    seen = seen_of(snapshot, sight, at_home(question, snapshot))
-    tell_findings(seen.findings, terminal)
-    return seen
+    cluster = live_input(snapshot, sight, with_region_of_nodes(question, snapshot))
+    report_findings(cluster.findings, terminal)
+    return cluster
 
 
-def seen_of(snapshot: Snapshot, sight: Sight, question: Question) -> Seen:
-    """Put what was seen of a cluster and what can be bought for it together."""
+def live_input(snapshot: Snapshot, sight: Sight, question: Question) -> ClusterInput:
+    """Combine what was read of a cluster with its catalog."""
     supply = find_supply(question, Needs(snapshot, sight.node_classes))
-    return supplied(snapshot, question, supply, tuple(_findings(sight)))
+    return with_catalog(snapshot, question, supply, tuple(_findings(sight)))
 
 
-def at_home(question: Question, snapshot: Snapshot) -> Question:
-    """Have nodes of EC2 priced where no NodePool says what is bought: by the region they are in."""
+def with_region_of_nodes(question: Question, snapshot: Snapshot) -> Question:
+    """Choose EC2's catalog by the region of the nodes, if the cluster has no NodePools."""
     if question.catalog is not None or snapshot.pools:
         return question
     regions = (
@@ -75,14 +75,14 @@ def at_home(question: Question, snapshot: Snapshot) -> Question:
 
 
 def access_of(reach: Reach) -> Access:
-    """Find the way to the cluster that is meant."""
+    """Return the access to the cluster that the options name."""
     return find_access(reach.context, reach.kubeconfig, os.environ)
 
 
-def see_bare(reach: Reach, question: Question) -> Seen:
-    """Look at the cluster of a kubeconfig without asking what can be bought for it."""
+def read_live_without_catalog(reach: Reach, question: Question) -> ClusterInput:
+    """Read the cluster of a kubeconfig without a catalog."""
     snapshot, sight = _look(reach, question)
-    return Seen(snapshot, tuple(_findings(sight)))
+    return ClusterInput(snapshot, tuple(_findings(sight)))
 
 
 def _look(

@@ -1,4 +1,4 @@
-"""The program: commands, exit codes, and how errors reach people."""
+"""The program: its commands, exit codes and error messages."""
 
 import os
 import sys
@@ -38,7 +38,7 @@ _COMMANDS: Final = {
     "controlplane": "karpy.cli.controlplane",
     "completion": "karpy.cli.completion",
 }
-"""Where each command lives; only the one asked for is imported."""
+"""The module of each command; only the module of the given command is imported."""
 
 _HELP: Final = """\
 Decide which nodes a Kubernetes cluster needs, and say why.
@@ -71,12 +71,12 @@ def main() -> None:
     terminal = Terminal.of_process(os.environ, no_colour=_NO_COLOUR in words)
     code = execute(words, terminal, is_debugging=bool(os.environ.get("KARPY_DEBUG")))
     for stream in (sys.stdout, sys.stderr):
-        _end(stream)
+        _flush(stream)
     sys.exit(code)
 
 
-def _end(stream: IO[str] | None) -> None:
-    """Have the interpreter, which flushes streams once more when it ends, find nothing to say."""
+def _flush(stream: IO[str] | None) -> None:
+    """Flush a stream, so that the interpreter's flush at exit cannot fail with a message."""
     if stream is None:
         return
     try:
@@ -87,13 +87,13 @@ def _end(stream: IO[str] | None) -> None:
 
 def execute(words: Sequence[str], terminal: Terminal, *, is_debugging: bool = False) -> int:
     """Run one command; return its exit code."""
-    with _LastWord(terminal, is_debugging=is_debugging, wants_json=_wants_json(words)) as end:
-        end.code = _dispatch(words, terminal)
-    return end.code
+    with _ErrorExit(terminal, is_debugging=is_debugging, wants_json=_wants_json(words)) as outcome:
+        outcome.code = _dispatch(words, terminal)
+    return outcome.code
 
 
-class _LastWord(AbstractContextManager["_LastWord"]):
-    """Turns whatever a command raises into a message and an exit code."""
+class _ErrorExit(AbstractContextManager["_ErrorExit"]):
+    """Turns each exception of a command into a message and an exit code."""
 
     def __init__(self, terminal: Terminal, *, is_debugging: bool, wants_json: bool) -> None:
         self.code = FAILED
@@ -117,32 +117,32 @@ class _LastWord(AbstractContextManager["_LastWord"]):
             case CycloptsError():
                 self.code = MISUSED
                 chain = " ".join(("karpy", *(error.command_chain or ())))
-                self._tell(str(error).strip(), f"see `{chain} --help`")
+                self._report(str(error).strip(), f"see `{chain} --help`")
             case KarpyError():
-                self._tell_error(error)
+                self._report_error(error)
             case OSError():
-                self._tell_error(SystemRefused(error=error))
+                self._report_error(SystemRefused(error=error))
             case UnicodeEncodeError():
-                self._tell_error(NotText(error=error))
+                self._report_error(NotText(error=error))
             case _:
                 if self._is_debugging:
                     parts = "".join(format_exception(kind, error, trace))
-                    self._terminal.tell(*(line(part) for part in parts.splitlines()))
-                self._tell_error(Unexpected(error=error))
+                    self._terminal.report(*(line(part) for part in parts.splitlines()))
+                self._report_error(Unexpected(error=error))
         return True
 
-    def _tell_error(self, error: KarpyError) -> None:
-        self._tell(error.message, error.hint, error.code)
+    def _report_error(self, error: KarpyError) -> None:
+        self._report(error.message, error.hint, error.code)
 
-    def _tell(self, message: str, hint: str, code: str = "") -> None:
+    def _report(self, message: str, hint: str, code: str = "") -> None:
         if self._wants_json and not self._terminal.out.has_written:
             about = {"code": code, "message": message, "hint": hint}
             with suppress(OSError, ValueError):
                 self._terminal.answer_json({"error": about})
         first, *rest = (f"{message} ({code})" if code else message).splitlines() or [""]
-        # Where stderr is full or closed, the exit code has to do.
+        # If stderr is full or closed, only the exit code reports the error.
         with suppress(OSError, ValueError):
-            self._terminal.tell(
+            self._terminal.report(
                 line(Span("error: ", Style.BAD), first),
                 *(line(f"  {each}") for each in rest),
                 (),
@@ -151,7 +151,7 @@ class _LastWord(AbstractContextManager["_LastWord"]):
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    """Say whether a program reads the answer; what is wrong may be one of the words."""
+    """Say whether the answer is JSON; the arguments may be invalid, so they are not parsed."""
     return "--output=json" in words or ("--output", "json") in pairwise(words)
 
 
@@ -172,7 +172,7 @@ def whole_app() -> App:
 
 
 def _version() -> str:
-    """Say all versions; what that takes is loaded by nothing else."""
+    """Return the text of `--version`; import its module only here, since it is slow."""
     text: str = import_module("karpy.cli.versions").version_text()
     return text
 

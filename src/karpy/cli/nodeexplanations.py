@@ -1,4 +1,4 @@
-"""One node explained, for people on one screen and for machines in full."""
+"""The explanation of a node: as text on one screen, as JSON in full."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from karpy.cli.hosts import Host, room_text
 from karpy.cli.plans import BLANK
-from karpy.cli.recorded import RecordedNode, Said
+from karpy.cli.recorded import RecordedNode, RecordedVerdict
 from karpy.cli.tables import count_of, cut, dollars, few_of, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.codec.verdicts import command_to_dict, node_refusal_to_dict, option_to_dict
@@ -69,22 +69,22 @@ _DETAILED: Final = frozenset(
         NodeReason.CHANGED,
     }
 )
-"""Reasons whose detail says more than their pods and prices do."""
+"""Reasons whose detail says more than their pods and prices."""
 
 
 class Screen(Struct, frozen=True):
-    """How wide lines may be, what time it is in the answer, and what is certain in it."""
+    """The width of lines, the time of the answer, and whether the feature gates are known."""
 
     width: int
     now: datetime
     knows_gates: bool = True
-    """Whether the feature gates are those of the operator."""
+    """Whether the feature gates in the answer are the operator's."""
 
 
 def node_explanation_lines(
     explained: NodeExplanation, host: Host, screen: Screen, recorded: RecordedNode | None = None
 ) -> list[Line]:
-    """Write why a node is still there, and what would let it go."""
+    """Write why a node is still there, and after which changes it would be disrupted."""
     width, now = screen.width, screen.now
     lines = [*_headline(explained, width), BLANK]
     lines += _entry("node", _node_text(explained, now), width, 2)
@@ -111,12 +111,12 @@ def node_explanation_lines(
 
 
 def _headline(explained: NodeExplanation, width: int) -> list[Line]:
-    """Write name and outcome on one line, or on two where that is too long."""
+    """Write name and outcome on one line, or on two if one is too long."""
     name, text = explained.node.name, explained.sentence
-    first, said = Span(name, Style.STRONG), Span(cut(text, width), _STYLES[explained.outcome])
+    first, outcome = Span(name, Style.STRONG), Span(cut(text, width), _STYLES[explained.outcome])
     if len(name) + 1 + len(text) <= width:
-        return [line(first, " ", said)]
-    return [line(first), line(said)]
+        return [line(first, " ", outcome)]
+    return [line(first), line(outcome)]
 
 
 def _node_text(explained: NodeExplanation, now: datetime) -> str:
@@ -147,7 +147,7 @@ def _pods_text(explained: NodeExplanation) -> str:
 
 
 def _attempt_rows(explained: NodeExplanation, now: datetime) -> Iterator[tuple[str, str]]:
-    """Give a row for each method that is about the node; what all say is said once."""
+    """Yield a row for each disruption method; a refusal by all methods is one row."""
     texts = {each.method: _attempt_text(each, explained, now) for each in explained.attempts}
     rows = {method: text for method, text in texts.items() if text}
     if len(rows) > 1 and len(set(rows.values())) == 1:
@@ -155,12 +155,12 @@ def _attempt_rows(explained: NodeExplanation, now: datetime) -> Iterator[tuple[s
         return
     if rows.get(MULTI_NODE) == rows.get(SINGLE_NODE):
         rows.pop(SINGLE_NODE, None)
-    said: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for method, text in rows.items():
         is_both = method == MULTI_NODE and SINGLE_NODE not in rows
         label = "consolidation" if is_both else _LABELS[method]
-        yield label, f"as for {said[text]}" if text in said else text
-        said.setdefault(text, label)
+        yield label, f"as for {labels[text]}" if text in labels else text
+        labels.setdefault(text, label)
 
 
 def _attempt_text(attempt: Attempt, explained: NodeExplanation, now: datetime) -> str:
@@ -212,7 +212,7 @@ def _command_text(command: Command) -> str:
 
 
 def _outlook_text(outlook: Outlook) -> str:
-    """Say where pods go without the node, and what that saves."""
+    """Write where the pods would go without the node, and the savings."""
     if outlook.unplaced:
         return f"no place at any price for {outlook.unplaced[0]}"
     option, there = outlook.replacement, count_of(len(outlook.nodes), "other node")
@@ -243,7 +243,7 @@ def _allowance_text(allowance: Allowance) -> str:
 
 
 def _way_lines(explained: NodeExplanation, screen: Screen) -> list[Line]:
-    """Write the smallest way, and the next one if it has an end, too."""
+    """Write the smallest way, and the next one if it leads to a disruption, too."""
     way = explained.way
     if way is None or explained.outcome in {NodeOutcome.GOES, NodeOutcome.GOING}:
         return []
@@ -285,16 +285,16 @@ def _change_text(change: Change, screen: Screen) -> str:
 
 
 def _recorded_text(recorded: RecordedNode) -> str:
-    text, said = f"{_clock(recorded.moment)} by karpy {recorded.by}", recorded.said
-    if said is None:
+    text, verdict = f"{_clock(recorded.moment)} by karpy {recorded.by}", recorded.verdict
+    if verdict is None:
         return f"{text}; no verdict names the node"
-    last = "" if said.moment == recorded.moment else f"; last named {_clock(said.moment)}"
-    return f"{text}{last}; {said.asks}: {_said_text(said)}"
+    last = "" if verdict.moment == recorded.moment else f"; last named {_clock(verdict.moment)}"
+    return f"{text}{last}; {verdict.question}: {_verdict_text(verdict)}"
 
 
-def _said_text(said: Said) -> str:
-    commands = [f"{_label(each['method'])} {each['decision']}" for each in said.commands]
-    refusals = [f"{_label(each['method'])} {each['reason']}".strip() for each in said.refusals]
+def _verdict_text(verdict: RecordedVerdict) -> str:
+    commands = [f"{_label(each['method'])} {each['decision']}" for each in verdict.commands]
+    refusals = [f"{_label(each['method'])} {each['reason']}".strip() for each in verdict.refusals]
     return ", ".join(dict.fromkeys([*commands, *refusals]))
 
 
@@ -311,7 +311,7 @@ def _clock(moment: datetime) -> str:
 
 
 def _span(span: timedelta) -> str:
-    """Write how long something is, in its two largest units: `1 h 59 min`."""
+    """Write a duration in its two largest units: `1 h 59 min`."""
     rest, parts = max(0, int(span.total_seconds())), list[str]()
     for size, unit in _UNITS:
         count, rest = divmod(rest, size)
@@ -330,7 +330,7 @@ def _entry(label: str, text: str, width: int, lines_max: int) -> list[Line]:
 def node_explanation_answer(
     explained: NodeExplanation, recorded: RecordedNode | None = None
 ) -> dict[str, Any]:
-    """Write all that is known about why a node is still there."""
+    """Write the whole explanation of a node as JSON."""
     node = explained.node
     return {
         "node": node.name,
@@ -402,18 +402,18 @@ def _outlook(outlook: Outlook) -> dict[str, Any]:
 
 
 def _recorded(recorded: RecordedNode) -> dict[str, Any]:
-    said = recorded.said
+    verdict = recorded.verdict
     return {
         "moment": write_moment(recorded.moment),
         "by": recorded.by,
         "last": None
-        if said is None
+        if verdict is None
         else {
-            "moment": write_moment(said.moment),
-            "by": said.by,
-            "asks": said.asks,
-            "refusals": list(said.refusals),
-            "commands": list(said.commands),
+            "moment": write_moment(verdict.moment),
+            "by": verdict.by,
+            "asks": verdict.question,
+            "refusals": list(verdict.refusals),
+            "commands": list(verdict.commands),
         },
     }
 

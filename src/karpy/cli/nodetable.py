@@ -1,4 +1,4 @@
-"""The table of new nodes: what each becomes, what it costs, and how full it is."""
+"""The table of new nodes: instance type, price and utilization of each."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -48,7 +48,7 @@ Types = Mapping[tuple[str, str], InstanceType]
 
 
 class Packing(Struct, frozen=True):
-    """What launches take of one resource of their cheapest types."""
+    """How much launches use of one resource of their cheapest types."""
 
     used: int
     there: int
@@ -60,9 +60,9 @@ class Packing(Struct, frozen=True):
 
 def node_lines(snapshot: Snapshot, launches: Sequence[Launch], width: int) -> list[Line]:
     """
-    Write one row per new node; of very many, alike ones share a row.
+    Write a row for each new node; if there are many, equal nodes share a row.
 
-    Bars get what the columns leave of the width, and are left out where that is too little.
+    Bars use the width that the columns leave, and are omitted if it is too small.
     """
     if not launches:
         return []
@@ -78,7 +78,7 @@ def node_lines(snapshot: Snapshot, launches: Sequence[Launch], width: int) -> li
 
 
 def total_lines(snapshot: Snapshot, launches: Sequence[Launch]) -> list[Line]:
-    """Write what the new nodes cost and how much of them is used."""
+    """Write the price and the utilization of all new nodes."""
     if not launches:
         return []
     types = _types_of(snapshot, launches)
@@ -96,7 +96,7 @@ def total_lines(snapshot: Snapshot, launches: Sequence[Launch]) -> list[Line]:
 
 
 def catalog_lines(snapshot: Snapshot, catalog: str) -> list[Line]:
-    """Name the catalog that types and prices are from."""
+    """Write the name of the catalog."""
     if not catalog:
         return []
     types = count_of(snapshot.catalog.type_count, "instance type")
@@ -104,7 +104,7 @@ def catalog_lines(snapshot: Snapshot, catalog: str) -> list[Line]:
 
 
 def packing(launches: Sequence[Launch], types: Types, resource: str) -> Packing:
-    """Add up what launches use of a resource and what their cheapest types have of it."""
+    """Sum the use of a resource by launches, and its amount on their cheapest types."""
     used = there = 0
     for launch in launches:
         kind = types.get((launch.pool, launch.options[0].instance_type))

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they become values."""
+"""Options that several commands share, and their conversion to values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,18 +30,18 @@ INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
 
 STDIN: Final = "/dev/stdin"
-"""What `-` stands for."""
+"""The path that replaces the argument `-`."""
 
 Output: TypeAlias = Annotated[
     Literal["text", "json"], Parameter(help="Answer for people or for machines.")
 ]
 Injected: TypeAlias = Annotated[Terminal, Parameter(parse=False)]
-"""The terminal; `main` gives it, not the user."""
+"""The terminal, which `main` passes to each command."""
 _CLOSED: Final = Gates()
 
 
 def moment(_kind: object, tokens: Sequence[Token]) -> datetime:
-    """Read a time; UTC unless it says otherwise."""
+    """Read a time, in UTC unless it has an offset."""
     try:
         time = datetime.fromisoformat(tokens[0].value)
     except ValueError:
@@ -128,7 +128,7 @@ class Question:
 
     @property
     def repair(self) -> RepairRules:
-        """Return when nodes are called broken; never while the gate is closed."""
+        """Return the rules for unhealthy nodes; none while the feature gate NodeRepair is off."""
         return RepairRules(REPAIR_POLICIES if self.feature_gates.node_repair else ())
 
 

@@ -1,4 +1,4 @@
-"""A verdict as text: nodes to launch, what they cost, which pods go where, which stay and why."""
+"""A verdict as text: new nodes and their price, nominations, and refusals with reasons."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -34,7 +34,7 @@ _SHORT: Final = {
     Constraint.MIN_VALUES: "too little variety, {}",
     Constraint.RESERVATION: "a taken reservation, {}",
 }
-"""With a detail the full sentence would be too long; `karpy explain --output json` has both."""
+"""Short texts for constraints with a detail; `karpy explain --output json` has the full text."""
 
 
 def plan_lines(
@@ -46,7 +46,7 @@ def plan_lines(
     details: bool = False,
     catalog: str = "",
 ) -> list[Line]:
-    """Write a whole verdict; `again` follows `karpy explain POD` to learn more."""
+    """Write a whole verdict; `again` is the rest of the hint `karpy explain POD …`."""
     return join_sections(
         (
             headline(verdict, sum(pod.is_virtual for pod in snapshot.pods)),
@@ -65,7 +65,7 @@ def plan_lines(
 
 
 def join_sections(sections: Iterable[Sequence[Line]]) -> list[Line]:
-    """Put an empty line between the sections that have something to say."""
+    """Join the sections that have lines, with an empty line between."""
     result: list[Line] = []
     for section in sections:
         if section:
@@ -75,9 +75,9 @@ def join_sections(sections: Iterable[Sequence[Line]]) -> list[Line]:
 
 def headline(verdict: Verdict, virtual: int = 0) -> list[Line]:
     """
-    Say in one line what will happen, and in another if time ran out.
+    Write the totals of a verdict in one line, and a timeout in another.
 
-    Virtual pods of CapacityBuffers count as pods; how many there are is said besides.
+    Virtual pods of CapacityBuffers count as pods, and their number is added.
     """
     launched = sum(len(each.pods) for each in verdict.launches)
     nominated = sum(len(each.pods) for each in verdict.nominations)
@@ -101,7 +101,7 @@ def headline(verdict: Verdict, virtual: int = 0) -> list[Line]:
 
 
 def detail_lines(snapshot: Snapshot, launches: Sequence[Launch], width: int) -> list[Line]:
-    """Write every new node with its pods, its requirements and the cheapest ways to make it."""
+    """Write each new node with its pods, its requirements and its cheapest options."""
     blocks = [launch_lines(snapshot, launch, width) for launch in by_pool(launches)]
     return [each for block in blocks for each in block]
 
@@ -109,7 +109,7 @@ def detail_lines(snapshot: Snapshot, launches: Sequence[Launch], width: int) -> 
 def nomination_lines(
     nominations: Sequence[Nomination], width: int, *, details: bool = False
 ) -> list[Line]:
-    """Write which pods go to nodes that are there."""
+    """Write the pods that are nominated to existing nodes."""
     if not nominations:
         return []
     shown = nominations if details else nominations[:_NODES_MAX]
@@ -125,7 +125,7 @@ def nomination_lines(
 
 
 def refusal_lines(verdict: Verdict, width: int, *, again: str, details: bool = False) -> list[Line]:
-    """Write which pods stay pending, alike ones together, why, and how to learn more."""
+    """Write the pods that stay pending, grouped by class, with reasons and a hint."""
     refusals = verdict.refusals
     if not refusals:
         return []
@@ -144,7 +144,7 @@ def refusal_lines(verdict: Verdict, width: int, *, again: str, details: bool = F
 
 
 def why_line(refusal: Refusal) -> str:
-    """Say in one sentence why pods were refused, and which constraint decides where."""
+    """Write in one sentence why pods were refused, with the decisive constraint by NodePool."""
     sentence = refusal.reason.value
     if refusal.detail:
         sentence += f" ({refusal.detail})"
@@ -160,7 +160,7 @@ def why_line(refusal: Refusal) -> str:
 
 
 def constraint_text(constraint: Constraint, details: Sequence[str]) -> str:
-    """Write a constraint and what it is about, shortly; the first detail stands for the others."""
+    """Write a constraint and the first of its details."""
     known = [detail for detail in details if detail]
     if not known:
         return constraint.value
@@ -169,7 +169,7 @@ def constraint_text(constraint: Constraint, details: Sequence[str]) -> str:
 
 
 def notice_lines(notices: Sequence[PoolNotice], width: int) -> list[Line]:
-    """Write which NodePools took no part."""
+    """Write the NodePools that the decision has left out."""
     if not notices:
         return []
     lines = [heading("NodePools that took no part")]

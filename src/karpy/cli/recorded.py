@@ -1,4 +1,4 @@
-"""The decisions on a pod or a node that a journal has recorded last."""
+"""The last recorded decisions about a pod or a node, from a journal."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.snapshot import DisruptionQuestion, Snapshot, ValidationQuestion
 
 _SUFFIX: Final = ".jsonl"
-_ASKED: Final = {
+_QUESTIONS: Final = {
     "DisruptionQuestion": "disruption",
     "ValidationQuestion": "validation",
     "ConfirmationQuestion": "confirmation",
@@ -31,31 +31,31 @@ _ASKED: Final = {
 }
 
 
-class Said(Struct, frozen=True):
-    """What a recorded verdict says of one node."""
+class RecordedVerdict(Struct, frozen=True):
+    """The part of a recorded verdict about one node."""
 
     moment: datetime
     by: str
     """The version of Karpy that decided."""
-    asks: str
-    """What was asked: disruption, validation, confirmation, legacy repair."""
+    question: str
+    """The kind of the question: disruption, validation, confirmation, legacy repair."""
     refusals: tuple[dict[str, Any], ...] = ()
-    """As the recording has them."""
+    """In the form of the recording."""
     commands: tuple[dict[str, Any], ...] = ()
 
 
 class RecordedNode(Struct, frozen=True):
-    """A node as a journal knows it last."""
+    """The last recorded state of a node."""
 
     snapshot: Snapshot
     moment: datetime
     by: str
-    said: Said | None = None
-    """The last verdict that names it."""
+    verdict: RecordedVerdict | None = None
+    """The last verdict that names the node."""
 
 
 def journal_among(files: Sequence[str]) -> list[Path]:
-    """Return the files of a journal if that is all there is to read: named, or as their folder."""
+    """Return the files of a journal if `files` are one: its files, or its folder."""
     paths = [Path(each) for each in files]
     if len(paths) == 1 and is_folder(paths[0]):
         return journal_files(paths[0])
@@ -63,7 +63,7 @@ def journal_among(files: Sequence[str]) -> list[Path]:
 
 
 def recorded_pod(paths: Sequence[Path], name: str) -> Snapshot | None:
-    """Return the last snapshot about pending pods that holds a pod; None if none does."""
+    """Return the last recorded snapshot that contains a pod, or None."""
     for path in reversed(paths):
         found = [
             each.snapshot
@@ -71,33 +71,33 @@ def recorded_pod(paths: Sequence[Path], name: str) -> Snapshot | None:
             if isinstance(each, Recording) and find_pods(each.snapshot, name)
         ]
         if found:
-            # Snapshots of today have no overlays left; those of older journals have.
+            # Only journals of older versions hold overlays that are not yet applied.
             return with_overlays(found[-1])
     return None
 
 
 def recorded_node(paths: Sequence[Path], name: str) -> RecordedNode | None:
-    """Return what a journal knows last of a node; None if no decision has seen it."""
+    """Return the last recorded state of a node, or None."""
     for path in reversed(paths):
         last: RecordedNode | None = None
-        said: Said | None = None
+        verdict: RecordedVerdict | None = None
         for each in _recordings(path):
             if not isinstance(each, DisruptionRecording):
                 continue
-            seen = each.question.snapshot
-            node = find_node(seen, name)
+            snapshot = each.question.snapshot
+            node = find_node(snapshot, name)
             if node is None:
                 continue
-            said = _said(each, node.name) or said
+            verdict = _verdict_on(each, node.name) or verdict
             if isinstance(each.question, DisruptionQuestion | ValidationQuestion):
-                last = RecordedNode(with_overlays(seen), each.moment, each.by)
+                last = RecordedNode(with_overlays(snapshot), each.moment, each.by)
         if last is not None:
-            return msgspec.structs.replace(last, said=said)
+            return msgspec.structs.replace(last, verdict=verdict)
     return None
 
 
-def _said(recording: DisruptionRecording, node: str) -> Said | None:
-    """Return what a verdict says of a node; None if nothing."""
+def _verdict_on(recording: DisruptionRecording, node: str) -> RecordedVerdict | None:
+    """Return the part of a verdict about a node, or None."""
     if node.encode() not in recording.verdict:
         return None
     verdict = msgspec.json.decode(recording.verdict)
@@ -109,8 +109,8 @@ def _said(recording: DisruptionRecording, node: str) -> Said | None:
     )
     if not refusals and not commands:
         return None
-    asks = _ASKED[type(recording.question).__name__]
-    return Said(recording.moment, recording.by, asks, refusals, commands)
+    question = _QUESTIONS[type(recording.question).__name__]
+    return RecordedVerdict(recording.moment, recording.by, question, refusals, commands)
 
 
 def _recordings(path: Path) -> Iterator[AnyRecording]:
@@ -119,7 +119,7 @@ def _recordings(path: Path) -> Iterator[AnyRecording]:
         try:
             recording = reader.read(text)
         except RecordingInvalid:
-            # A crash may leave a line that is cut off.
+            # A crash may leave an incomplete line.
             continue
         if recording is not None:
             yield recording

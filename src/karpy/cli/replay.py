@@ -1,4 +1,4 @@
-"""`karpy replay`: decide again on what was recorded, and compare."""
+"""`karpy replay`: repeat recorded decisions, and compare the verdicts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
@@ -35,16 +35,16 @@ _STYLES: Final = {"-": Style.BAD, "+": Style.GOOD, "@": Style.QUIET}
 
 
 class Outcome(Enum):
-    """What came of deciding again."""
+    """The result of a repeated decision."""
 
     SAME = "same"
     DIFFERENT = "different"
     UNFINISHED = "unfinished"
-    """The recorded decision ran out of time, at a point that cannot be repeated."""
+    """The recorded decision timed out, at a point that cannot be repeated."""
 
 
 class Replayed(Struct, frozen=True):
-    """A decision that was made again."""
+    """A repeated decision."""
 
     where: str
     outcome: Outcome
@@ -106,7 +106,7 @@ def _replay_all(paths: Iterable[Path], terminal: Terminal) -> Iterator[Replayed]
             try:
                 recording = reader.read(text)
             except RecordingInvalid as error:
-                terminal.tell(line(Span("note: ", Style.CARE), f"{where} is skipped: {error}"))
+                terminal.report(line(Span("note: ", Style.CARE), f"{where} is skipped: {error}"))
                 continue
             if recording is not None:
                 yield _replay(where, recording)
@@ -128,7 +128,7 @@ def _decide_again(recording: AnyRecording) -> bytes:
         return disruption_to_json(decide_nodes(recording.question))
     if isinstance(recording, PoolRecording):
         return pool_verdict_to_json(decide_pool(recording.question))
-    # Snapshots of today have no overlays left; those of older journals have.
+    # Only journals of older versions hold overlays that are not yet applied.
     return verdict_to_json(decide_guarded(with_overlays(recording.snapshot)).verdict)
 
 
@@ -191,7 +191,7 @@ def _pretty(verdict: bytes) -> list[str]:
 
 
 def _diff(old: list[str], new: list[str]) -> list[str]:
-    """Compare line by line, but only from where they part: verdicts are long."""
+    """Compare line by line, starting at the first difference, since verdicts are long."""
     alike = next(
         (place for place, both in enumerate(zip(old, new, strict=False)) if both[0] != both[1]),
         min(len(old), len(new)),

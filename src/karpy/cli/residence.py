@@ -1,4 +1,4 @@
-"""An embedded cluster that is served until Ctrl-C."""
+"""An embedded cluster, served until Ctrl-C."""
 
 import asyncio
 import os
@@ -20,25 +20,25 @@ from karpy.wiring.resident import BRISK, apply_manifests, autoscaled
 
 
 class Place(Struct, frozen=True):
-    """Where a cluster is to be found."""
+    """The port, the token and the kubeconfig of a cluster."""
 
     kubeconfig: Path | None = None
     port: int = 0
     token: str = ""
 
 
-def tell_mistake(terminal: Terminal, error: BaseException) -> None:
-    """Tell what went wrong with a request, and where: its client gets no more than the gist."""
+def report_error(terminal: Terminal, error: BaseException) -> None:
+    """Report an unexpected error of a request with its traceback; clients get a short message."""
     told = Unexpected(error=error)
     parts = "".join(format_exception(error)).splitlines()
-    terminal.tell(
+    terminal.report(
         *(line(part) for part in parts),
         line(Span("error: ", Style.BAD), f"{told.message} ({told.code})"),
     )
 
 
 async def run_cluster(terminal: Terminal, place: Place, contents: Contents) -> None:
-    """Run a cluster with what is wanted in it, until Ctrl-C or `kill`."""
+    """Run a cluster with the given content, until SIGINT or SIGTERM."""
     is_over = _interruption()
 
     async with AsyncExitStack() as stack:
@@ -50,7 +50,7 @@ async def run_cluster(terminal: Terminal, place: Place, contents: Contents) -> N
                 port=place.port,
                 token=place.token,
                 kubeconfig=place.kubeconfig,
-                report=partial(tell_mistake, terminal),
+                report=partial(report_error, terminal),
             )
         )
         for number in range(1, contents.nodes + 1):
@@ -64,7 +64,7 @@ async def run_cluster(terminal: Terminal, place: Place, contents: Contents) -> N
             apply_manifests(world, example_documents(CLUSTER))
         terminal.answer(_usage(served.url, served.kubeconfig, contents, log))
         ending = asyncio.create_task(is_over.wait(), name="end")
-        # The autoscaler never ends by itself: if it does, leaving it raises what is wrong.
+        # The autoscaler never ends by itself; if it does, closing its context raises the error.
         await asyncio.wait((ending, *work), return_when=asyncio.FIRST_COMPLETED)
         ending.cancel()
 
@@ -75,7 +75,7 @@ def _temporary_log(stack: AsyncExitStack) -> Path:
 
 
 def _interruption() -> asyncio.Event:
-    """Return what is set by Ctrl-C or by `kill`."""
+    """Return an event that SIGINT and SIGTERM set."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
@@ -97,7 +97,7 @@ def _usage(url: str, kubeconfig: Path, contents: Contents, log: Path | None) -> 
 
 
 def _commands(contents: Contents) -> list[str]:
-    """List what is worth a try."""
+    """Return commands to try."""
     look = "kubectl get nodes,pods,nodepools -A"
     if not contents.operator:
         return [look]

@@ -1,4 +1,4 @@
-"""CapacityBuffers of the input: their virtual pods, and what there is to say about them."""
+"""CapacityBuffers of the input: their virtual pods and the findings about them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -39,7 +39,7 @@ _KIND_HINT: Final = (
 
 
 def with_room(reading: Reading, question: Question) -> tuple[Snapshot, tuple[Finding, ...]]:
-    """Add the virtual pods of all buffers to what was read; say what the answer leaves out."""
+    """Add the virtual pods of all buffers to a snapshot; return findings about what is left out."""
     snapshot, buffers = reading.snapshot, reading.buffers
     if not buffers:
         return snapshot, ()
@@ -72,7 +72,7 @@ def with_room(reading: Reading, question: Question) -> tuple[Snapshot, tuple[Fin
 
 
 def room_lines(snapshot: Snapshot, verdict: Verdict, width: int) -> list[Line]:
-    """Write for each buffer how many virtual pods it has, and where they have their place."""
+    """Write the number of virtual pods of each buffer, and their nodes."""
     rooms = rooms_among(snapshot.pods)
     if not rooms:
         return []
@@ -86,7 +86,7 @@ def room_lines(snapshot: Snapshot, verdict: Verdict, width: int) -> list[Line]:
 
 
 def room_answer(snapshot: Snapshot, verdict: Verdict) -> list[dict[str, Any]]:
-    """Write the virtual pods of each buffer for a machine."""
+    """Write the virtual pods of each buffer as JSON."""
     rooms = rooms_among(snapshot.pods)
     placements = find_placements(rooms, verdict)
     return [_room_answer(key, pods, placements.get(key)) for key, pods in rooms.items()]
@@ -117,7 +117,7 @@ def _placed_text(count: int, placement: Placement) -> str:
 
 
 def _findings(found: FoundBuffer, wanted: int, allowed: int) -> Iterator[Finding]:
-    """Say what a buffer has no room for, or what the answer leaves out of it."""
+    """Yield the findings about a buffer: virtual pods over its limits, or left out."""
     buffer, where = found.record, found.where
     path = "spec.podTemplateRef" if buffer.pod_template else "spec.scalableRef"
     resolution = resolve(buffer, found.source)
@@ -128,7 +128,7 @@ def _findings(found: FoundBuffer, wanted: int, allowed: int) -> Iterator[Finding
         is_wrong = why_unresolvable(buffer) is not None
         hint = _KIND_HINT if is_wrong else _MISSING_HINT
         error = NotRead(problem=f"keeps no room: {resolution.message}", hint=hint)
-        # The operator keeps no room for a buffer that cannot be right, either.
+        # The operator, too, keeps no room for an invalid buffer.
         yield finding_of(error, where=where, path=path, is_warning=True, is_left_out=not is_wrong)
         return
     if not wanted:

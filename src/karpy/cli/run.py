@@ -31,7 +31,7 @@ def run(
     Without a kubeconfig it works for the cluster whose pod it is. Logs go to stdout as JSON lines,
     metrics to :8080/metrics, /healthz and /readyz to :8081. Only one replica acts at a time: the
     one that holds the lease `karpenter-leader-election`, whether it is Karpy or Karpenter.
-    Every flag, its variable and its default are told in docs/settings.md; the flags are:
+    docs/settings.md lists every flag with its variable and its default; the flags are:
     """
     del terminal
     read = read_options(flags, os.environ)
@@ -51,7 +51,7 @@ def run(
 
 
 def _flag_lines() -> str:
-    """List every flag with what it is for, as `--help` shows them."""
+    """Return a line for each flag with its purpose, for `--help`."""
     width = max(len(flag.name) for flag in FLAGS)
     return "\n".join(f"        --{flag.name:{width}}  {flag.help}" for flag in FLAGS)
 

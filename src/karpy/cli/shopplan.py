@@ -1,4 +1,4 @@
-"""The shipped web shop, placed and explained; nothing is launched."""
+"""The plan for the example web shop, with explanations; nothing is launched."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from karpy.model.verdicts import Verdict
 
 
 def write_manifests(terminal: Terminal) -> None:
-    """Print the shop's manifests, to play with."""
+    """Print the shop's manifests."""
     terminal.out.stream.write("---\n".join(text for _, text in example_documents(SHOP)))
 
 
@@ -38,7 +38,7 @@ def write_plan(terminal: Terminal, *, is_json: bool) -> None:
 
 
 def on_demand_only(snapshot: Snapshot) -> Snapshot:
-    """Ask the same question of NodePools that may not use spot, for comparison."""
+    """Return the snapshot with NodePools that may only launch on-demand nodes."""
     only = one_of(CAPACITY_TYPE, ON_DEMAND)
     pools = tuple(replace(pool, requirements=(*pool.requirements, only)) for pool in snapshot.pools)
     return replace(snapshot, pools=pools)
@@ -55,7 +55,7 @@ def _plan_lines(decided: Decided, on_demand: Verdict, width: int) -> list[Line]:
             workload_lines(snapshot, verdict, width),
             [
                 *total_lines(snapshot, verdict.launches),
-                *catalog_lines(snapshot, decided.seen.catalog_title),
+                *catalog_lines(snapshot, decided.cluster.catalog_title),
                 *_comparison_lines(verdict, on_demand),
             ],
             *_pending_sections(decided, width),
@@ -76,7 +76,7 @@ def _time_lines(decided: Decided) -> list[Line]:
 
 
 def _comparison_lines(verdict: Verdict, on_demand: Verdict) -> list[Line]:
-    """Compare with the same shop on on-demand nodes alone, if the same pods find a place there."""
+    """Compare with the plan on on-demand nodes, if the same pods are placed there."""
     if _pending(verdict) != _pending(on_demand) or on_demand.price <= verdict.price:
         return []
     saved = on_demand.price - verdict.price

@@ -1,4 +1,4 @@
-"""`karpy solve`: manifests in, plan and reasons out."""
+"""`karpy solve`: the plan for the pending pods of manifests, with reasons."""
 
 import shlex
 from typing import Annotated, Final, TypeAlias
@@ -67,7 +67,7 @@ def solve(
             width=terminal.width,
             again=_again(files),
             details=details,
-            catalog=decided.seen.catalog_title,
+            catalog=decided.cluster.catalog_title,
         )
         terminal.answer(lines)
     if decided.is_partial:

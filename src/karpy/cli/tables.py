@@ -1,4 +1,4 @@
-"""Tables, bars and the small formats numbers are shown in."""
+"""Tables, bars and formats of numbers."""
 
 import textwrap
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ _GIB: Final = 1024**3
 
 
 class Align(Enum):
-    """Which side of its column a cell keeps to."""
+    """The alignment of the cells of a column."""
 
     LEFT = "left"
     RIGHT = "right"
 
 
 class Column(Struct, frozen=True):
-    """The head of a column and how its cells are set."""
+    """The title of a column and the alignment of its cells."""
 
     title: str
     align: Align = Align.LEFT
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Line]], indent: int = 0) -> list[Line]:
-    """Set rows under their titles, each column as wide as its widest cell."""
+    """Write rows below their titles, each column as wide as its widest cell."""
     heads = [(Span(column.title, Style.QUIET),) for column in columns]
     widths = [
         max(width_of(cell) for cell in (head, *(row[place] for row in rows)))
@@ -43,7 +43,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Line]], indent: int
 
 
 def table_width(columns: Sequence[Column], rows: Sequence[Sequence[Line]]) -> int:
-    """Tell how wide a table comes out, so that bars can have what is left."""
+    """Return the width of a table, so that bars can use the rest of the line."""
     return max(width_of(each) for each in table(columns, rows))
 
 
@@ -53,7 +53,7 @@ def heading(text: str) -> Line:
 
 
 def bar(fraction: float, cells: int) -> Line:
-    """Draw how full something is, and say it as a number."""
+    """Draw a fraction as a bar with its percentage."""
     filled = min(cells, max(0, round(fraction * cells)))
     style = Style.BAD
     if fraction >= _HALF_FILLED:
@@ -73,12 +73,12 @@ def dollars(micro_dollars: int, digits: int = 4) -> str:
 
 
 def per_month(micro_dollars_per_hour: int) -> str:
-    """Write what a price per hour is per month of 730 hours."""
+    """Write a price per hour as price per month of 730 hours."""
     return dollars(micro_dollars_per_hour * HOURS_PER_MONTH, 2)
 
 
 def amount_of(resource: str, amount: int) -> str:
-    """Write a total roughly, with its unit: `12.5 cores`, `48.0 GiB`."""
+    """Write a rounded amount with its unit: `12.5 cores`, `48.0 GiB`."""
     if resource == CPU:
         return f"{amount / 1000:,.1f} cores"
     if resource == MEMORY:
@@ -92,21 +92,21 @@ def count_of(number: int, one: str, many: str = "") -> str:
 
 
 def few_of(names: Sequence[str], shown: int) -> str:
-    """Write a list of names, the first ones and how many more."""
+    """Write the first names of a list, and the number of the others."""
     if len(names) <= shown:
         return ", ".join(names)
     return f"{', '.join(names[:shown])} and {len(names) - shown:,} more"
 
 
 def cut(text: str, width: int) -> str:
-    """Shorten a text to a width, showing that something is missing."""
+    """Shorten a text to a width, with an ellipsis."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
 def labelled(
     label: str, text: str, width: int, *, label_width: int, lines_max: int = 2
 ) -> list[Line]:
-    """Write a label and its text beside it, wrapped below itself, never beyond `lines_max`."""
+    """Write a label with its text beside it, wrapped to at most `lines_max` lines."""
     if lines_max == 1:
         return [(Span(label.ljust(label_width), Style.QUIET), Span(cut(text, width - label_width)))]
     wrapped = textwrap.wrap(

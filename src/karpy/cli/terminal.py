@@ -1,4 +1,4 @@
-"""Text with a meaning and the streams it goes to; colour, ASCII and JSON are decided here."""
+"""Styled text and the output streams; only here colour, ASCII and JSON are chosen."""
 
 import io
 import json
@@ -17,12 +17,12 @@ WIDTH_MIN: Final = 72
 _CONTROL: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""What could steer a terminal or turn text around, and what no encoding can write."""
+"""Control characters, characters that change the direction of text, and lone surrogates."""
 _ASCII: Final = str.maketrans("█░…▁▂▃▄▅▆▇", "#.~_,-=+*%")
 
 
 class Style(Enum):
-    """What a piece of text is to the reader; the value is how a terminal shows it."""
+    """The meaning of a piece of text; the value is its style on a terminal."""
 
     PLAIN = ""
     STRONG = "1"
@@ -44,29 +44,29 @@ Line: TypeAlias = tuple[Span, ...]
 
 
 def line(*parts: str | Span) -> Line:
-    """Build a line of plain and styled pieces."""
+    """Return a line of plain and styled pieces."""
     return tuple(Span(part) if isinstance(part, str) else part for part in parts)
 
 
 def width_of(spans: Line) -> int:
-    """Count the columns a line takes."""
+    """Return the number of columns of a line."""
     return sum(len(span.text) for span in spans)
 
 
 def harmless(text: str) -> str:
-    """Replace what could steer a terminal."""
+    """Replace the characters that could control a terminal."""
     return _CONTROL.sub("?", text)
 
 
 class _Console(Console):
-    """A console that leaves it to the program what to do when its reader has gone."""
+    """A console that raises BrokenPipeError instead of exiting."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 class Channel:
-    """One output stream: writes lines the way its reader can show them."""
+    """An output stream with the colours and characters that its reader can show."""
 
     def __init__(self, stream: IO[str], *, has_colour: bool) -> None:
         self.stream = stream
@@ -78,11 +78,11 @@ class Channel:
         self.has_written = False
 
     def write(self, lines: Iterable[Line]) -> None:
-        """Write whole lines at once; names from manifests cannot steer the terminal."""
+        """Write lines in one call, without control characters."""
         self.write_text("".join(f"{self._shown(each)}\n" for each in lines))
 
     def write_text(self, text: str) -> None:
-        """Write a text as it is; an OSError names the stream."""
+        """Write a text unchanged; an OSError names the stream."""
         self.has_written = True
         try:
             self.stream.write(text)
@@ -92,7 +92,7 @@ class Channel:
             raise
 
     def show_progress(self, text: str) -> None:
-        """Show a text in place of the one before it, on a terminal only; an empty one ends that."""
+        """On a terminal, replace the last progress text; an empty text removes it."""
         if not self.stream.isatty():
             return
         shown = self._plain(text)
@@ -100,7 +100,7 @@ class Channel:
         self._shown_before = len(shown)
 
     def console(self, width: int) -> Console:
-        """Give the help printer a view of this stream."""
+        """Return a console for the help of commands, which writes to this stream."""
         return _Console(
             file=self.stream,
             width=width,
@@ -115,7 +115,7 @@ class Channel:
         return text if self.has_colour else text.rstrip()
 
     def can_write(self, text: str) -> bool:
-        """Say whether the stream has all characters of a text."""
+        """Say whether the encoding of the stream has all characters of a text."""
         try:
             text.encode(self._encoding)
         except UnicodeEncodeError:
@@ -136,7 +136,7 @@ class Channel:
 
 
 class Terminal:
-    """Answers go out by `out`, everything else by `err`."""
+    """The streams of a command: answers go to `out`, everything else to `err`."""
 
     def __init__(self, stdin: IO[str], out: Channel, err: Channel, width: int = WIDTH_MAX) -> None:
         self.stdin = stdin
@@ -146,9 +146,9 @@ class Terminal:
 
     @classmethod
     def of_process(cls, environ: Mapping[str, str], *, no_colour: bool) -> Self:
-        """Join the standard streams; colour only where a person looks and did not object."""
+        """Return the terminal of this process, with colour on terminals unless it is turned off."""
         wanted = not no_colour and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-        # A stream that was closed before we started is None, whatever its type says.
+        # A stream that was closed before the start is None, unlike its type says.
         stdin: IO[str] = sys.stdin or io.StringIO()
         out: IO[str] = sys.stdout or io.StringIO()
         err: IO[str] = sys.stderr or io.StringIO()
@@ -164,20 +164,20 @@ class Terminal:
         self.out.write(lines)
 
     def answer_text(self, text: str) -> None:
-        """Write an answer that another program reads, as it is."""
+        """Write an answer for another program, unchanged."""
         self.out.write_text(text)
 
     def answer_json(self, value: object) -> None:
-        """Write the answer for machines: plain ASCII JSON, two spaces deep."""
+        """Write the answer as ASCII JSON, indented by two spaces."""
         self.out.write_text(json.dumps(value, indent=2) + "\n")
 
     def show_progress(self, text: str) -> None:
-        """Show on a terminal how far the work is; an empty text takes it away."""
-        # A line that is wrapped could not be taken back.
+        """Show the progress on a terminal; an empty text removes it."""
+        # A wrapped line could not be removed.
         self.err.show_progress(text[: self.width - 1])
 
-    def tell(self, *lines: Line) -> None:
-        """Write what is not the answer."""
+    def report(self, *lines: Line) -> None:
+        """Write lines that are not part of the answer."""
         self.err.write(lines)
 
 

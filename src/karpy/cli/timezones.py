@@ -1,4 +1,4 @@
-"""The time zone that people read an answer in."""
+"""The time zone of an answer."""
 
 import os
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ GREENWICH: Final = Zone("UTC", UTC)
 
 
 def find_zone(name: str | None, environ: Mapping[str, str] = os.environ) -> Zone:
-    """Return the zone of a name, by default that of this machine; raise OptionInvalid."""
+    """Return a time zone by name, by default the machine's; raise OptionInvalid."""
     if name is None:
         return _zone_of(_local_name(environ)) or GREENWICH
     found = _zone_of(name)
@@ -49,7 +49,7 @@ def _zone_of(name: str) -> Zone | None:
 
 
 def _local_name(environ: Mapping[str, str]) -> str:
-    """Return what the environment or the machine calls its time zone; empty if that is unknown."""
+    """Return the name of the time zone of environment or machine; empty if it is unknown."""
     named = environ.get("TZ", "").removeprefix(":")
     if named:
         return named

@@ -1,4 +1,4 @@
-"""`karpy top`: every node with what it costs and holds, and every pod that waits, live."""
+"""`karpy top`: all nodes with price and utilization, and all pods without a node, live."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from cyclopts.validators import Number
 
 from karpy.cli.answers import context_answer
 from karpy.cli.extras import import_viewer
-from karpy.cli.inputs import Seen, decide_seen, see_files
-from karpy.cli.live import check_reach, see_any
+from karpy.cli.inputs import ClusterInput, decide_cluster, read_files
+from karpy.cli.live import check_reach, read_live_any
 from karpy.cli.nodeview.rows import Choice
 from karpy.cli.nodeview.sources import Source, files_source, live_source
 from karpy.cli.nodeview.text import overview_answer, overview_lines
@@ -50,7 +50,7 @@ Order = Literal[
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Display:
-    """Which nodes to show, in which order, and how often anew."""
+    """The nodes to show, their order, and the interval of updates."""
 
     once: Annotated[
         bool, Parameter(help="Print the table once, as without a terminal.", negative="")
@@ -82,7 +82,7 @@ class Display:
     ] = _EVERY
 
     def choice(self) -> Choice:
-        """Return what is to be shown; raise OptionInvalid if the selector cannot be read."""
+        """Return the nodes and columns to show; raise OptionInvalid for an invalid selector."""
         try:
             selector = read_label_selector(self.selector)
         except BadRequest as error:
@@ -126,20 +126,22 @@ def top(
         source = _source(files, question, reach, terminal)
         import_viewer("karpy.cli.nodeview.screen").show(source, choice, display.every, terminal)
         return DONE
-    seen = see_files(files, question, terminal) if files else see_any(reach, question, terminal)
-    decided = decide_seen(seen, question)
+    cluster = (
+        read_files(files, question, terminal) if files else read_live_any(reach, question, terminal)
+    )
+    decided = decide_cluster(cluster, question)
     snapshot = with_inferred_state(decided.snapshot, decided.verdict)
     shown = overview(snapshot, decided.verdict)
     if output == "json":
-        terminal.answer_json({**overview_answer(shown, choice), **context_answer(seen)})
+        terminal.answer_json({**overview_answer(shown, choice), **context_answer(cluster)})
     else:
         terminal.answer(overview_lines(shown, choice, terminal.width))
-    return FAILED if seen.is_partial else DONE
+    return FAILED if cluster.is_partial else DONE
 
 
 def _source(files: Sequence[str], question: Question, reach: Reach, terminal: Terminal) -> Source:
-    """Return where the overview comes from, again and again."""
+    """Return the source of the overview: manifests or a cluster."""
     if not files:
         return live_source(reach, question)
-    seen: Seen = see_files(files, question, terminal)
-    return files_source(seen, question)
+    cluster: ClusterInput = read_files(files, question, terminal)
+    return files_source(cluster, question)

@@ -1,4 +1,4 @@
-"""What this is a build of, and which versions of other programs it works with."""
+"""The version and origin of this build, and the versions that it is compatible with."""
 
 import json
 import platform
@@ -9,14 +9,14 @@ from karpy import __version__
 from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER
 
 AWS_PROVIDER: Final = "v1.14"
-"""The version of Karpenter's provider for AWS whose API and settings ours has."""
+"""The version of Karpenter's AWS provider whose API and settings Karpy implements."""
 OLDEST_KUBERNETES: Final = "v1.29"
-"""As the chart has it; the CRDs need validation rules that are on by then."""
+"""The lowest version in the chart; the validation rules of the CRDs need it."""
 _DIGITS: Final = 12
 
 
 def version_text() -> str:
-    """Say all versions, each on its line."""
+    """Return all versions, one per line."""
     build = build_text(_origin())
     system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     rows = (
@@ -28,7 +28,7 @@ def version_text() -> str:
 
 
 def build_text(origin: str | None) -> str:
-    """Say which commit or file was installed, from what an installer has noted (PEP 610)."""
+    """Return the installed commit or file, from `direct_url.json` (PEP 610)."""
     noted = json.loads(origin) if origin else {}
     if commit := noted.get("vcs_info", {}).get("commit_id"):
         return f"commit {commit[:_DIGITS]}"

@@ -1,4 +1,4 @@
-"""`karpy workload`: make input for `karpy bench`."""
+"""`karpy workload`: generate input for `karpy bench`."""
 
 from hashlib import sha256
 from pathlib import Path

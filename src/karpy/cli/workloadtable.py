@@ -1,4 +1,4 @@
-"""The table of workloads: what their pods ask for, and over how many nodes and zones they go."""
+"""The table of workloads: the requests of their pods, and the number of nodes and zones."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,11 +23,11 @@ _COLUMNS: Final = (
 )
 _CONSTRAINTS_AT: Final = 4
 _DOMAIN: Final = re.compile(r"[\w.-]+/(?=[\w.-]+ (?:In|NotIn|Exists|DoesNotExist)\b)")
-"""The part of a label key that a reader of a narrow table can do without."""
+"""The prefix of a label key, which a narrow table omits."""
 
 
 def workload_lines(snapshot: Snapshot, verdict: Verdict, width: int) -> list[Line]:
-    """Write one row per workload; pods are taken to be named after theirs, with a number."""
+    """Write a row for each workload; pods belong to the workload that their name begins with."""
     hosts = {pod: launch for launch in verdict.launches for pod in launch.pods}
     workloads: dict[str, list[Pod]] = {}
     for pod in snapshot.pods:

@@ -1,4 +1,4 @@
-"""An embedded cluster behind its face, for each test that wants one."""
+"""An embedded cluster behind its API server, for each test that needs one."""
 
 from collections.abc import AsyncIterator
 
@@ -12,7 +12,7 @@ from tests.adapters.apiserver.stranger import Stranger
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    """A cluster in which nothing takes time, so that tests need not wait."""
+    """A cluster without delays, so that tests need not wait."""
     async with embedded_world(WorldSettings(timing=AT_ONCE, history=50)) as world:
         yield world
 

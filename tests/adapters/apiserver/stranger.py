@@ -1,4 +1,4 @@
-"""A client that knows HTTP and nothing of Kubernetes."""
+"""A plain HTTP client, independent of Karpy's client for Kubernetes."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ SOON = 10.0
 
 
 class Reply(NamedTuple):
-    """What came back."""
+    """The answer to a request."""
 
     status: int
     body: Any
@@ -28,7 +28,7 @@ class Reply(NamedTuple):
 
 
 class Lines:
-    """The lines of a watch, each read within a time."""
+    """The lines of a watch, read with a timeout."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -44,14 +44,14 @@ class Lines:
         return [await self.next() for _ in range(count)]
 
     async def rest(self) -> list[JsonObject]:
-        """Read until the server has said everything."""
+        """Read until the server ends the answer."""
         async with asyncio.timeout(SOON):
             text = await self._response.content.read()
         return [json.loads(line) for line in text.splitlines()]
 
 
 class Stranger:
-    """Asks over TLS, with a token."""
+    """Sends requests over TLS, with a token."""
 
     def __init__(self, url: str, authority: str, token: str = "") -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}

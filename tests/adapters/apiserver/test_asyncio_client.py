@@ -1,4 +1,4 @@
-"""The official client's async twin, on the server's own loop."""
+"""kubernetes_asyncio, in the event loop of the server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ import pytest
 from karpy.wiring.embedded import ServedCluster
 from tests.adapters.apiserver.stranger import config_map, node_pool
 
-# The client is typed in part, and not as it is used.
+# The annotations of the client are incomplete and partly wrong.
 kubernetes: Any = import_module("kubernetes_asyncio.client")
 config: Any = import_module("kubernetes_asyncio.config")
 dynamic: Any = import_module("kubernetes_asyncio.dynamic")

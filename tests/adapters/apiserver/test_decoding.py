@@ -17,7 +17,7 @@ def test_every_built_in_kind_has_a_shape(kind: Kind) -> None:
     assert shape_of(kind) is not None
 
 
-def test_shapes_are_made_of_shapes() -> None:
+def test_types_of_fields_are_known() -> None:
     types = {inner(field.type) for shape in shapes().values() for field in shape.fields.values()}
     inlined = {name for shape in shapes().values() for name in shape.inlined.values()}
 
@@ -45,7 +45,7 @@ def test_unknown_fields_are_dropped_and_noted_in_the_order_they_come() -> None:
     assert decoder.unknown == ["spec.repl", "foo"]
 
 
-def test_null_is_nothing() -> None:
+def test_null_is_dropped() -> None:
     read = Decoder().read({"metadata": {"creationTimestamp": None}, "spec": None}, DEPLOYMENT)
 
     assert read == {"metadata": {}}

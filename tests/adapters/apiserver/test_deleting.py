@@ -91,7 +91,7 @@ async def test_dependents_may_be_left(client: Stranger, query: str, body: object
         {"dryRun": ["Some"]},
     ],
 )
-async def test_senseless_options_are_refused(client: Stranger, body: object) -> None:
+async def test_invalid_options_are_refused(client: Stranger, body: object) -> None:
     await client.post(CONFIG_MAPS, config_map("a"))
 
     reply = await client.ask("DELETE", f"{CONFIG_MAPS}/a", body)
@@ -100,7 +100,7 @@ async def test_senseless_options_are_refused(client: Stranger, body: object) -> 
     assert (await client.get(f"{CONFIG_MAPS}/a")).status == 200
 
 
-async def test_many_are_deleted_at_once(client: Stranger) -> None:
+async def test_a_collection_is_deleted(client: Stranger) -> None:
     chosen = config_map("b")
     chosen["metadata"]["labels"] = {"old": "yes"}
     await client.post_all(CONFIG_MAPS, config_map("a"), chosen)
@@ -113,7 +113,7 @@ async def test_many_are_deleted_at_once(client: Stranger) -> None:
     assert [each["metadata"]["name"] for each in left.body["items"]] == ["a"]
 
 
-async def test_many_may_be_tried_to_be_deleted(client: Stranger) -> None:
+async def test_a_dry_run_deletes_no_collection(client: Stranger) -> None:
     await client.post(CONFIG_MAPS, config_map("a"))
 
     await client.ask("DELETE", f"{CONFIG_MAPS}?dryRun=All")

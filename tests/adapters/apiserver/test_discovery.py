@@ -28,7 +28,7 @@ async def test_core_resources_are_listed_with_their_parts(client: Stranger) -> N
     }
 
 
-async def test_scale_is_of_another_group(client: Stranger) -> None:
+async def test_a_scale_is_of_the_group_autoscaling(client: Stranger) -> None:
     reply = await client.get("/apis/apps/v1")
 
     scale = by_name(reply.body["resources"])["deployments/scale"]
@@ -43,7 +43,7 @@ async def test_groups_name_their_versions(client: Stranger) -> None:
     assert [each["version"] for each in found["karpenter.sh"]["versions"]] == ["v1", "v1alpha1"]
 
 
-async def test_one_group_can_be_asked_for(client: Stranger) -> None:
+async def test_a_group_is_served_alone(client: Stranger) -> None:
     reply = await client.get("/apis/apps")
 
     assert (reply.body["kind"], reply.body["name"]) == ("APIGroup", "apps")
@@ -55,7 +55,7 @@ async def test_the_core_says_its_versions(client: Stranger) -> None:
     assert (reply.body["kind"], reply.body["versions"]) == ("APIVersions", ["v1"])
 
 
-async def test_everything_can_be_had_at_once(client: Stranger) -> None:
+async def test_discovery_can_be_aggregated(client: Stranger) -> None:
     reply = await client.ask("GET", "/apis", headers={"Accept": f"{AGGREGATED},application/json"})
 
     assert reply.headers["Content-Type"] == AGGREGATED
@@ -73,7 +73,7 @@ async def test_aggregated_discovery_of_the_core_group_has_no_other_group(client:
     assert "deployments" not in resources
 
 
-async def test_who_asks_for_plain_json_first_gets_it(client: Stranger) -> None:
+async def test_the_first_acceptable_form_is_chosen(client: Stranger) -> None:
     reply = await client.get("/apis", f"application/json,{AGGREGATED}")
 
     assert reply.body["kind"] == "APIGroupList"

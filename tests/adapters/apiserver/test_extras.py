@@ -1,4 +1,4 @@
-"""What is served besides objects."""
+"""Resources without stored objects."""
 
 import pytest
 
@@ -71,7 +71,7 @@ async def test_the_log_of_no_pod_is_not_found(client: Stranger) -> None:
 
 
 @pytest.mark.parametrize("path", ["nodes", "namespaces/default/pods", "pods"])
-async def test_nothing_is_measured(client: Stranger, path: str) -> None:
+async def test_metrics_are_refused(client: Stranger, path: str) -> None:
     reply = await client.get(f"/apis/metrics.k8s.io/v1beta1/{path}")
 
     assert (reply.status, reply.body["reason"]) == (503, "ServiceUnavailable")

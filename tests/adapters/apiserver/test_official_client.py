@@ -1,4 +1,4 @@
-"""The official Python client, which blocks: it works in a thread beside the server's loop."""
+"""The official Python client, which blocks and thus runs in a thread."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ from karpy.codec.fields import JsonObject
 from karpy.wiring.embedded import ServedCluster
 from tests.adapters.apiserver.stranger import config_map, node_pool
 
-# The client is typed in part, and not as it is used.
+# The annotations of the client are incomplete and partly wrong.
 kubernetes: Any = import_module("kubernetes.client")
 config: Any = import_module("kubernetes.config")
 dynamic: Any = import_module("kubernetes.dynamic")
@@ -77,7 +77,7 @@ async def test_typed_objects_go_back_and_forth(api: object) -> None:
     assert scale.status.selector == "app=web"
 
 
-async def test_a_watch_tells_of_changes(api: object) -> None:
+async def test_a_watch_delivers_changes(api: object) -> None:
     core = kubernetes.CoreV1Api(api)
 
     def work() -> list[tuple[str, str]]:
@@ -108,7 +108,7 @@ async def test_an_informer_keeps_up(api: object) -> None:
         seen.append(is_gone.wait(SOON))
         stopping = threading.Thread(target=informer.stop)
         stopping.start()
-        # An informer sees that it is to stop when the next event comes.
+        # An informer notices `stop` only with the next event.
         core.create_namespaced_config_map("default", config_map("b"))
         stopping.join(SOON)
         return seen
@@ -141,7 +141,7 @@ async def test_a_lock_is_held_by_lease(api: object) -> None:
         is_made = first.create("leader", "default", mine)
         is_read, record = second.get("leader", "default")
         is_taken = second.update("leader", "default", yours)
-        # A writer that saw the older version must not take it back.
+        # A candidate with the older version of the lease must not win it back.
         is_taken_back = first.update("leader", "default", mine)
         return [is_made, is_read, record.holder_identity, is_taken, is_taken_back]
 

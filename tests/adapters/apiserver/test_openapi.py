@@ -65,13 +65,13 @@ async def test_a_custom_resource_has_its_own_schema(client: Stranger) -> None:
     assert "application/strategic-merge-patch+json" not in content
 
 
-async def test_the_old_schemas_are_there_for_those_who_read_json(client: Stranger) -> None:
+async def test_the_openapi_2_document_is_served_as_json(client: Stranger) -> None:
     protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
     as_json = await client.get("/openapi/v2")
     as_protobuf = await client.get("/openapi/v2", protobuf)
 
-    # kubectl gives up on an answer 406, and says "no matches for kind" after one without schemas.
+    # kubectl fails on status 406; on a document without schemas it says "no matches for kind".
     assert as_protobuf.status == 200
     assert NO_SCHEMAS.decode() in str(as_protobuf.body)
     definitions = as_json.body["definitions"]

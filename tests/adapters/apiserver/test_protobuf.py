@@ -1,4 +1,4 @@
-"""Objects as Go programs send them; messages are written by hand here, by the rules of protobuf."""
+"""Protobuf as Go programs send it; the tests encode the messages themselves."""
 
 import pytest
 
@@ -42,17 +42,17 @@ def test_an_envelope_says_what_it_holds() -> None:
     assert found == {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
 
 
-def test_what_is_nothing_in_go_is_left_out() -> None:
+def test_zero_values_are_left_out() -> None:
     raw = message((1, message((1, "a"), (2, ""), (7, 0), (8, b""))), (2, b""), (3, b""))
 
     assert read("core.v1.Pod", raw) == {"metadata": {"name": "a"}}
 
 
-def test_zero_counts_where_it_may_be_meant() -> None:
+def test_zero_is_kept_for_pointers() -> None:
     assert read("apps.v1.DeploymentSpec", message((1, 0))) == {"replicas": 0}
 
 
-def test_what_must_be_there_may_be_zero() -> None:
+def test_required_fields_may_be_zero() -> None:
     assert read("scheduling.v1.PriorityClass", message((2, 0))) == {"value": 0}
 
 

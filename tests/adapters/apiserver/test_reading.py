@@ -23,7 +23,7 @@ async def test_an_object_comes_as_it_is(client: Stranger) -> None:
     assert (reply.status, reply.body) == (200, made.body)
 
 
-async def test_a_list_says_what_it_holds_once(client: Stranger) -> None:
+async def test_a_list_states_the_kind_of_its_items_once(client: Stranger) -> None:
     await client.post(CONFIG_MAPS, config_map("a"))
 
     reply = await client.get("/api/v1/configmaps")
@@ -32,7 +32,7 @@ async def test_a_list_says_what_it_holds_once(client: Stranger) -> None:
     assert "kind" not in reply.body["items"][0]
 
 
-async def test_custom_resources_say_it_each(client: Stranger) -> None:
+async def test_items_of_custom_resources_state_their_kind(client: Stranger) -> None:
     await client.post(NODE_POOLS, node_pool("a"))
 
     reply = await client.get(NODE_POOLS)
@@ -66,7 +66,7 @@ async def test_selectors_select(client: Stranger) -> None:
     assert [each["metadata"]["name"] for each in by_field.body["items"]] == ["a"]
 
 
-async def test_a_table_has_heads_and_cells(client: Stranger) -> None:
+async def test_a_table_has_columns_and_cells(client: Stranger) -> None:
     await client.post(PODS, pod("a"))
 
     reply = await client.get(PODS, f"{TABLE},application/json")
@@ -83,7 +83,7 @@ async def test_a_table_has_heads_and_cells(client: Stranger) -> None:
 
 
 @pytest.mark.parametrize(("include", "kind"), [("Object", "Pod"), ("None", None)])
-async def test_a_row_carries_what_was_asked_for(
+async def test_a_row_includes_the_requested_object(
     client: Stranger, include: str, kind: str | None
 ) -> None:
     await client.post(PODS, pod("a"))
@@ -93,7 +93,7 @@ async def test_a_row_carries_what_was_asked_for(
     assert reply.body["rows"][0].get("object", {}).get("kind") == kind
 
 
-async def test_one_object_makes_a_table_too(client: Stranger) -> None:
+async def test_a_single_object_can_be_a_table(client: Stranger) -> None:
     await client.post(CONFIG_MAPS, config_map("a", x="1", y="2"))
 
     reply = await client.get(f"{CONFIG_MAPS}/a", TABLE)
@@ -101,7 +101,7 @@ async def test_one_object_makes_a_table_too(client: Stranger) -> None:
     assert [row["cells"][:2] for row in reply.body["rows"]] == [["a", 2]]
 
 
-async def test_metadata_alone_can_be_had(client: Stranger) -> None:
+async def test_metadata_alone_is_served(client: Stranger) -> None:
     await client.post(CONFIG_MAPS, config_map("a", x="1"))
 
     one = await client.get(f"{CONFIG_MAPS}/a", METADATA)
@@ -112,7 +112,7 @@ async def test_metadata_alone_can_be_had(client: Stranger) -> None:
     assert many.body["items"] == [one.body]
 
 
-async def test_yaml_can_be_had(client: Stranger) -> None:
+async def test_yaml_is_served(client: Stranger) -> None:
     await client.post(CONFIG_MAPS, config_map("a", x="1"))
 
     reply = await client.get(f"{CONFIG_MAPS}/a", "application/yaml")
@@ -120,7 +120,7 @@ async def test_yaml_can_be_had(client: Stranger) -> None:
     assert yaml.safe_load(reply.body)["data"] == {"x": "1"}
 
 
-async def test_what_cannot_be_written_is_not_acceptable(client: Stranger) -> None:
+async def test_an_unsupported_form_is_not_acceptable(client: Stranger) -> None:
     reply = await client.get(PODS, "application/vnd.kubernetes.protobuf")
 
     assert (reply.status, reply.body["reason"]) == (406, "NotAcceptable")
@@ -148,14 +148,14 @@ async def test_a_status_is_the_object(client: Stranger) -> None:
     assert (reply.body["kind"], reply.body["metadata"]["name"]) == ("Pod", "a")
 
 
-async def test_a_version_still_to_come_is_not_served(client: Stranger) -> None:
+async def test_a_list_as_of_a_future_version_is_refused(client: Stranger) -> None:
     reply = await client.get(f"{CONFIG_MAPS}?resourceVersion=999999")
 
     assert (reply.status, reply.body["reason"]) == (504, "Timeout")
     assert reply.body["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
 
 
-async def test_a_version_that_is_over_cannot_be_had_exactly(client: Stranger, world: World) -> None:
+async def test_an_expired_version_cannot_be_listed_exactly(client: Stranger, world: World) -> None:
     version = world.store.version
     await client.post(CONFIG_MAPS, config_map("a"))
 
@@ -181,7 +181,7 @@ async def test_a_version_that_is_over_cannot_be_had_exactly(client: Stranger, wo
         ("resourceVersion=1&continue=x", 400, "not allowed when using continue"),
     ],
 )
-async def test_a_senseless_list_is_refused(
+async def test_a_list_with_invalid_options_is_refused(
     client: Stranger, query: str, status: int, message: str
 ) -> None:
     reply = await client.get(f"{CONFIG_MAPS}?{query}")

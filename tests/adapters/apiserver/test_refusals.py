@@ -1,4 +1,4 @@
-"""What is refused, and in which words."""
+"""Refused requests, and the messages of their errors."""
 
 import pytest
 
@@ -33,7 +33,7 @@ from tests.adapters.apiserver.stranger import (
         ("GET", "/api/v1/namespaces/default/bindings"),
     ],
 )
-async def test_a_method_that_makes_no_sense_is_not_allowed(
+async def test_an_unsupported_method_is_not_allowed(
     client: Stranger, method: str, path: str
 ) -> None:
     reply = await client.ask(method, path)
@@ -186,7 +186,7 @@ async def test_a_patch_with_unknown_fields_is_invalid_if_strict(
         (MERGE, "?fieldValidation=Some", {}, 422),
     ],
 )
-async def test_a_senseless_patch_is_refused(
+async def test_a_patch_with_invalid_options_is_refused(
     client: Stranger, media: str, query: str, patch: object, status: int
 ) -> None:
     await client.post(CONFIG_MAPS, config_map("a"))

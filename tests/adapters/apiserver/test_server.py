@@ -49,7 +49,7 @@ async def test_the_certificate_is_not_taken_on_trust(served: ServedCluster) -> N
 async def test_the_certificate_is_for_localhost_too(served: ServedCluster) -> None:
     url = served.url.replace("127.0.0.1", "localhost")
     trust = ssl.create_default_context(cadata=served.authority)
-    # The server listens on IPv4 only, whatever localhost means here.
+    # The server listens on IPv4 only, and `localhost` may be an IPv6 address.
     connector = aiohttp.TCPConnector(ssl=trust, family=socket.AF_INET)
 
     async with aiohttp.ClientSession(connector=connector) as session:

@@ -52,11 +52,11 @@ def test_every_error_has_a_code_and_a_reason(error: ClusterError, code: int, rea
         (errors.Throttled("later", retry_after=10.5), {"retryAfterSeconds": 10}),
     ],
 )
-def test_details_say_which_object_it_is_about(error: ClusterError, details: JsonObject) -> None:
+def test_details_name_the_object(error: ClusterError, details: JsonObject) -> None:
     assert failure(error, DEPLOYMENT, "web")["details"] == details
 
 
-def test_what_is_wrong_is_taken_apart() -> None:
+def test_the_causes_of_a_message_are_parsed() -> None:
     error = errors.Invalid(
         'NodePool.karpenter.sh "a" is invalid: [spec.weight: Invalid value: 500: at most 100, '
         'spec.kind: Unsupported value: "x": supported values: "y", "z", spec.name: Required value]'

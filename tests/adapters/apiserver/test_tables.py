@@ -1,4 +1,4 @@
-"""Tables against what a real API server (v1.36.3) printed for the same objects: printed.json."""
+"""Tables equal those of a real API server (v1.36.3) for the same objects, in printed.json."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -76,7 +76,7 @@ def test_durations_become_coarser(seconds: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "shown"), [("", "<unknown>"), ("soon", "<invalid>")])
-def test_a_time_that_is_none_is_said_to_be(text: str, shown: str) -> None:
+def test_an_invalid_time_is_an_error(text: str, shown: str) -> None:
     assert since(text, datetime.now(UTC)) == shown
 
 

@@ -22,11 +22,11 @@ WATCH = f"{CONFIG_MAPS}?watch=true"
 INITIAL = f"{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 
 
-def told(event: JsonObject) -> tuple[str, str]:
+def summary_of(event: JsonObject) -> tuple[str, str]:
     return event["type"], event["object"]["metadata"].get("name", "")
 
 
-async def test_a_watch_tells_what_is_there_and_what_comes(client: Stranger) -> None:
+async def test_a_watch_delivers_existing_objects_and_changes(client: Stranger) -> None:
     await client.post(CONFIG_MAPS, config_map("a"))
 
     async with client.watch(WATCH) as lines:
@@ -34,7 +34,7 @@ async def test_a_watch_tells_what_is_there_and_what_comes(client: Stranger) -> N
         await client.post(CONFIG_MAPS, config_map("b"))
         event = await lines.next()
 
-    assert told(event) == ("ADDED", "b")
+    assert summary_of(event) == ("ADDED", "b")
     assert event["object"]["kind"] == "ConfigMap"
 
 
@@ -46,7 +46,7 @@ async def test_a_watch_begins_after_a_version(client: Stranger) -> None:
     async with client.watch(f"{WATCH}&resourceVersion={version}&timeoutSeconds=1") as lines:
         events = await lines.rest()
 
-    assert [told(each) for each in events] == [("DELETED", "a")]
+    assert [summary_of(each) for each in events] == [("DELETED", "a")]
 
 
 async def test_initial_events_end_with_a_bookmark(client: Stranger, world: World) -> None:
@@ -55,7 +55,11 @@ async def test_initial_events_end_with_a_bookmark(client: Stranger, world: World
     async with client.watch(f"{INITIAL}&allowWatchBookmarks=true") as lines:
         events = await lines.take(3)
 
-    assert [told(each) for each in events] == [("ADDED", "a"), ("ADDED", "b"), ("BOOKMARK", "")]
+    assert [summary_of(each) for each in events] == [
+        ("ADDED", "a"),
+        ("ADDED", "b"),
+        ("BOOKMARK", ""),
+    ]
     assert events[2]["object"] == {
         "kind": "ConfigMap",
         "apiVersion": "v1",
@@ -73,10 +77,10 @@ async def test_without_initial_events_a_watch_begins_now(client: Stranger) -> No
         await client.post(CONFIG_MAPS, config_map("b"))
         event = await lines.next()
 
-    assert told(event) == ("ADDED", "b")
+    assert summary_of(event) == ("ADDED", "b")
 
 
-async def test_bookmarks_are_only_for_those_who_want_them(client: Stranger) -> None:
+async def test_bookmarks_are_sent_only_on_request(client: Stranger) -> None:
     async with client.watch(f"{WATCH}&timeoutSeconds=1") as lines:
         without = await lines.rest()
     async with client.watch(f"{WATCH}&timeoutSeconds=1&allowWatchBookmarks=true") as lines:
@@ -97,7 +101,7 @@ async def test_an_expired_version_is_an_error_in_the_stream(client: Stranger) ->
     assert events[0]["object"]["kind"] == "Status"
 
 
-async def test_a_watch_in_rows_has_heads_once(client: Stranger) -> None:
+async def test_a_watch_of_tables_has_column_definitions_once(client: Stranger) -> None:
     async with client.watch(WATCH, TABLE) as lines:
         await client.post_all(CONFIG_MAPS, config_map("a", x="1"), config_map("b"))
         first, second = await lines.take(2)
@@ -108,7 +112,7 @@ async def test_a_watch_in_rows_has_heads_once(client: Stranger) -> None:
     assert second["object"]["rows"][0]["cells"][:2] == ["b", 0]
 
 
-async def test_a_bookmark_makes_a_row_too(client: Stranger) -> None:
+async def test_a_bookmark_is_a_row_of_a_table(client: Stranger) -> None:
     async with client.watch(f"{INITIAL}&allowWatchBookmarks=1", TABLE) as lines:
         event = await lines.next()
 
@@ -118,7 +122,7 @@ async def test_a_bookmark_makes_a_row_too(client: Stranger) -> None:
     assert event["object"]["metadata"]["resourceVersion"]
 
 
-async def test_a_watch_may_tell_metadata_only(client: Stranger) -> None:
+async def test_a_watch_may_deliver_metadata_only(client: Stranger) -> None:
     await client.post(CONFIG_MAPS, config_map("a", x="1"))
 
     async with client.watch(WATCH, METADATA) as lines:
@@ -132,7 +136,7 @@ async def test_selectors_narrow_a_watch(client: Stranger) -> None:
         await client.post_all(CONFIG_MAPS, config_map("a"), config_map("b"))
         event = await lines.next()
 
-    assert told(event) == ("ADDED", "b")
+    assert summary_of(event) == ("ADDED", "b")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +149,7 @@ async def test_selectors_narrow_a_watch(client: Stranger) -> None:
         ("timeoutSeconds=soon", 400, "invalid syntax"),
     ],
 )
-async def test_a_senseless_watch_is_refused_before_it_begins(
+async def test_a_watch_with_invalid_options_is_refused_before_it_begins(
     client: Stranger, query: str, status: int, message: str
 ) -> None:
     reply = await client.get(f"{WATCH}&{query}")
@@ -154,13 +158,13 @@ async def test_a_senseless_watch_is_refused_before_it_begins(
     assert message in reply.message
 
 
-async def test_a_version_still_to_come_cannot_be_waited_for(client: Stranger) -> None:
+async def test_a_watch_from_a_future_version_is_refused(client: Stranger) -> None:
     reply = await client.get(f"{INITIAL}&resourceVersion=999999")
 
     assert (reply.status, reply.body["reason"]) == (504, "Timeout")
 
 
-async def test_who_goes_away_is_forgotten(
+async def test_a_client_that_disconnects_is_forgotten(
     client: Stranger, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     has_ended = asyncio.Event()

@@ -161,7 +161,7 @@ async def test_a_pod_is_evicted(client: Stranger) -> None:
     assert (await client.get(f"{PODS}/a")).status == 404
 
 
-async def test_an_old_eviction_will_do(client: Stranger) -> None:
+async def test_an_eviction_of_v1beta1_is_accepted(client: Stranger) -> None:
     await client.post(PODS, pod("a", schedulerName="mine"))
 
     reply = await client.post(

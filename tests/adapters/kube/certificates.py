@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and what it signs."""
+"""Certificates for tests: an authority, and the certificates it signs."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ class Authority:
         self.pem = _pem(builder.sign(self._key, hashes.SHA256()))
 
     def sign(self, name: str, *hosts: str, address: str = "127.0.0.1", days_left: int = 1) -> Pair:
-        """Make out a certificate to host names and one address."""
+        """Return a certificate for host names and one address."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = [*map(x509.DNSName, hosts), x509.IPAddress(ip_address(address))]
         builder = _builder(_named(name), self._name, key, days_left)
@@ -49,7 +49,7 @@ class Authority:
 
 
 def server_context(pair: Pair, folder: Path, client_ca: str = "") -> ssl.SSLContext:
-    """Return what a server needs to show a certificate, and to demand one if told whose."""
+    """Return a server's TLS context; with `client_ca` it requires client certificates."""
     file = folder / "server.pem"
     file.write_text(pair.cert + pair.key, encoding="utf-8")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -1,4 +1,4 @@
-"""Time that tests set: a clock on the wall, and a loop on which waiting takes no time."""
+"""Time that tests control: a clock, and an event loop without real waiting."""
 
 import asyncio
 import selectors
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class SetClock:
-    """A clock that stands still until it is moved."""
+    """A clock that stands still until a test sets it."""
 
     def __init__(self, moment: datetime = NOON) -> None:
         self.moment = moment
@@ -25,7 +25,7 @@ class SetClock:
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Sees that there is nothing to wait for but time, and lets it pass."""
+    """Skips the timeout if no socket is ready."""
 
     jumped = 0.0
 
@@ -38,7 +38,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """A loop that jumps to the next timer instead of waiting for it; knows no sockets."""
+    """An event loop that jumps to the next timer; it cannot use sockets."""
 
     def __init__(self) -> None:
         self._clock = _JumpingSelector()
@@ -49,6 +49,6 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run something on a loop of its own, in no time."""
+    """Run a coroutine on its own loop, without real waiting."""
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
         return runner.run(coroutine)

@@ -1,4 +1,4 @@
-"""A scripted API server for each test that wants one."""
+"""A scripted API server for each test that needs one."""
 
 from collections.abc import AsyncIterator
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 
 class Proxy:
-    """Opens tunnels, or says no."""
+    """Opens tunnels, or refuses."""
 
     def __init__(self, answer: str) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""An API server that follows a script: a real one on loopback, with TLS if asked."""
+"""A scripted HTTP server on loopback, with optional TLS, in place of an API server."""
 
 import asyncio
 import ssl
@@ -23,8 +23,8 @@ PATIENCE: Final = Patience(tries=3, first_seconds=0.001, longest_seconds=0.002)
 TIMEOUTS: Final = Timeouts(connect=2.0, silent=2.0)
 
 
-class Asked(Struct, frozen=True):
-    """A request as the server saw it."""
+class Request(Struct, frozen=True):
+    """A request that the server received."""
 
     method: str
     path: str
@@ -34,14 +34,14 @@ class Asked(Struct, frozen=True):
 
 
 class ScriptedServer:
-    """Answers each request with the next line of its script; the last one is repeated."""
+    """Answers each request with the next answer of its script; the last answer repeats."""
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self._context = context
         self._runner: web.AppRunner | None = None
         self.port = 0
         self.script: list[Answer] = []
-        self.asked: list[Asked] = []
+        self.asked: list[Request] = []
 
     @property
     def url(self) -> str:
@@ -71,7 +71,7 @@ class ScriptedServer:
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         self.asked.append(
-            Asked(
+            Request(
                 request.method,
                 request.raw_path.partition("?")[0],
                 dict(request.query),
@@ -85,7 +85,7 @@ class ScriptedServer:
 
 @asynccontextmanager
 async def serving(context: ssl.SSLContext | None = None) -> AsyncIterator[ScriptedServer]:
-    """Run a scripted server for a while."""
+    """Run a scripted server while the context is open."""
     server = ScriptedServer(context)
     await server.start()
     try:
@@ -131,7 +131,7 @@ def json(obj: object, status: int = 200, **headers: str) -> Answer:
 
 
 def text(body: str, status: int = 200, **headers: str) -> Answer:
-    """Answer with whatever."""
+    """Answer with a text."""
     named = {key.replace("_", "-"): value for key, value in headers.items()}
 
     async def answer(_: web.Request) -> web.StreamResponse:
@@ -158,7 +158,7 @@ def status(code: int, reason: str, message: str = "no", **details: object) -> Js
 
 
 def stream(*events: object, then: str = "end") -> Answer:
-    """Answer with lines, then end, fall silent (`hang`) or break the connection (`cut`)."""
+    """Answer with lines; then end, fall silent (`hang`) or break the connection (`cut`)."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -171,7 +171,7 @@ def stream(*events: object, then: str = "end") -> Answer:
             await asyncio.sleep(60)
         if then == "cut":
             assert request.transport is not None
-            # Let the lines reach the other side before the connection goes.
+            # Let the lines reach the client before the connection breaks.
             await asyncio.sleep(0.02)
             request.transport.abort()
         return response

@@ -1,4 +1,4 @@
-"""Objects in memory: as much of an API server as elections and events need."""
+"""Objects in memory: the part of an API server that elections and events need."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ from karpy.ports.objects import (
 
 
 class SmallStore:
-    """Objects by name, with versions; can be made to fail or to hang."""
+    """Objects by name, with versions; tests can make its calls fail or hang."""
 
     def __init__(self) -> None:
         self.objects: dict[str, JsonObject] = {}

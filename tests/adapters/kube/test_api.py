@@ -54,7 +54,7 @@ async def test_objects_that_are_nested_too_deep_for_a_decoder_are_read(
     assert names == ["web-1", "web-1"]
 
 
-async def test_an_object_without_a_namespace_has_a_short_path(
+async def test_a_cluster_scoped_object_has_no_namespace_in_its_path(
     server: ScriptedServer, api: KubeApi
 ) -> None:
     server.says(json({"metadata": {"name": "a/b"}}))
@@ -83,22 +83,22 @@ async def test_a_list_asks_with_selectors_and_says_what_its_objects_are(
     }
 
 
-async def test_a_list_tells_how_many_remain(server: ScriptedServer, api: KubeApi) -> None:
+async def test_a_page_states_how_many_items_remain(server: ScriptedServer, api: KubeApi) -> None:
     meta = {"resourceVersion": "1", "continue": "x", "remainingItemCount": 40}
     server.says(json({"metadata": meta, "items": None}))
 
     assert await api.list(NODE) == Page((), "1", "x", 40)
 
 
-async def test_a_watch_tells_events_and_bookmarks_until_the_server_ends_it(
+async def test_a_watch_delivers_events_and_bookmarks_until_the_server_ends_it(
     server: ScriptedServer, api: KubeApi
 ) -> None:
     added, changed = pod("a", "5"), pod("a", "6")
     server.says(stream(event("ADDED", added), event("MODIFIED", changed), bookmark("8")))
 
-    told = [each async for each in api.watch(POD, Query("shop"), since="4", seconds=20)]
+    events = [each async for each in api.watch(POD, Query("shop"), since="4", seconds=20)]
 
-    assert told == [
+    assert events == [
         WatchEvent(EventType.ADDED, added, "5"),
         WatchEvent(EventType.MODIFIED, changed, "6"),
         WatchEvent(EventType.BOOKMARK, bookmark("8")["object"], "8"),
@@ -116,19 +116,19 @@ async def test_a_watch_ends_when_its_time_is_over_though_the_server_goes_on(
 ) -> None:
     server.says(stream(event("ADDED", pod("a", "5")), then="hang"))
 
-    told = [each.version async for each in api.watch(POD, since="4", seconds=0.5)]
+    events = [each.version async for each in api.watch(POD, since="4", seconds=0.5)]
 
-    assert told == ["5"]
+    assert events == ["5"]
 
 
 async def test_an_event_may_be_larger_than_any_buffer(server: ScriptedServer, api: KubeApi) -> None:
     large = pod("a", "5", data="x" * 3_000_000)
     server.says(stream(event("ADDED", large), bookmark("6")))
 
-    told = [each async for each in api.watch(POD, since="4")]
+    events = [each async for each in api.watch(POD, since="4")]
 
-    assert [each.version for each in told] == ["5", "6"]
-    assert told[0].object == large
+    assert [each.version for each in events] == ["5", "6"]
+    assert events[0].object == large
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ async def test_an_event_may_be_larger_than_any_buffer(server: ScriptedServer, ap
         (b'{"type":"ADDED","obj', Unreachable),
     ],
 )
-async def test_a_watch_that_goes_wrong_says_how(
+async def test_an_error_of_a_watch_is_raised(
     server: ScriptedServer, api: KubeApi, line: object, error: type[Exception]
 ) -> None:
     server.says(stream(line))
@@ -174,7 +174,7 @@ async def test_a_watch_may_be_refused_at_once(server: ScriptedServer, api: KubeA
         await anext(api.watch(POD, since="1"))
 
 
-async def test_what_is_created_says_what_it_is_and_who_wrote_it(
+async def test_a_create_states_kind_and_field_manager(
     server: ScriptedServer, transport: Transport
 ) -> None:
     server.says(json({"metadata": {"name": "default"}}, 201))
@@ -245,7 +245,7 @@ async def test_a_patch_says_how_to_read_it(
     assert asked.body == {"a": 1}
 
 
-async def test_an_apply_says_what_it_is_and_may_take_fields_over(
+async def test_an_apply_states_its_type_and_may_force_conflicts(
     server: ScriptedServer, api: KubeApi
 ) -> None:
     server.says(json({}))
@@ -272,9 +272,7 @@ async def test_a_delete_carries_its_conditions(server: ScriptedServer, api: Kube
     }
 
 
-async def test_a_plain_delete_leaves_everything_to_the_server(
-    server: ScriptedServer, api: KubeApi
-) -> None:
+async def test_a_plain_delete_has_no_options(server: ScriptedServer, api: KubeApi) -> None:
     server.says(json({}))
 
     await api.delete(NODE, "n1")
@@ -301,7 +299,7 @@ async def test_an_object_of_a_namespaced_kind_needs_one(
 
 
 @pytest.mark.parametrize("body", ["<html>login</html>", "[1]", '{"metadata": {"name": "a"'])
-async def test_an_answer_that_is_no_object_is_malformed(
+async def test_an_answer_that_is_not_an_object_is_malformed(
     server: ScriptedServer, api: KubeApi, body: str
 ) -> None:
     server.says(text(body))
@@ -310,7 +308,9 @@ async def test_an_answer_that_is_no_object_is_malformed(
         await api.get(NODE, "n1")
 
 
-async def test_an_answer_that_is_no_list_is_malformed(server: ScriptedServer, api: KubeApi) -> None:
+async def test_an_answer_that_is_not_a_list_is_malformed(
+    server: ScriptedServer, api: KubeApi
+) -> None:
     server.says(json({"items": [3]}))
 
     with pytest.raises(AnswerMalformed, match="the answer is not a list"):

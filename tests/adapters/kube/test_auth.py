@@ -20,7 +20,7 @@ async def test_a_user_without_credentials_has_no_identity() -> None:
     assert await FixedCredentials(User()).identity() == Identity()
 
 
-async def test_a_token_file_is_believed_for_a_while(tmp_path: Path) -> None:
+async def test_a_token_file_is_cached_for_a_while(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("first\n")
     credentials = FileCredentials(User(token_file=str(file)))

@@ -34,9 +34,7 @@ def service_account(folder: Path) -> str:
     return str(folder)
 
 
-async def test_a_connection_is_what_the_ports_ask_for(
-    tmp_path: Path, server: ScriptedServer
-) -> None:
+async def test_a_connection_implements_the_ports(tmp_path: Path, server: ScriptedServer) -> None:
     async with connect(kubeconfig=kubeconfig(tmp_path, server.url, {})) as connection:
         objects: Objects = connection.objects
         feed: Feed = connection.feed
@@ -44,7 +42,7 @@ async def test_a_connection_is_what_the_ports_ask_for(
     assert (objects, feed) == (connection.objects, connection.feed)
 
 
-async def test_a_kubeconfig_is_all_it_takes(tmp_path: Path, server: ScriptedServer) -> None:
+async def test_a_kubeconfig_suffices_to_connect(tmp_path: Path, server: ScriptedServer) -> None:
     server.says(json({"metadata": {"name": "n1"}}))
     file = kubeconfig(tmp_path, server.url, {"token": "abc"})
 
@@ -134,7 +132,7 @@ def test_a_pod_without_its_ca_bundle_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("env", [{}, IN_POD])
-def test_without_a_token_this_is_no_pod(tmp_path: Path, env: dict[str, str]) -> None:
+def test_without_a_token_the_process_is_not_in_a_pod(tmp_path: Path, env: dict[str, str]) -> None:
     assert not is_in_cluster(env, str(tmp_path))
 
 

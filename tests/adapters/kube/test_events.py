@@ -81,7 +81,7 @@ def test_an_event_about_a_node_lives_in_the_default_namespace() -> None:
     assert len(event["note"]) == 1024
 
 
-def test_the_same_thing_is_said_once_within_its_window() -> None:
+def test_an_equal_notice_is_dropped_within_its_window() -> None:
     store = SmallStore()
 
     async def story(recorder: EventRecorder) -> None:
@@ -96,7 +96,7 @@ def test_the_same_thing_is_said_once_within_its_window() -> None:
     assert [moment for moment, _ in store.writes] == [0, 121]
 
 
-def test_what_differs_is_said() -> None:
+def test_different_notices_are_all_written() -> None:
     store = SmallStore()
 
     def story(recorder: EventRecorder) -> None:
@@ -109,7 +109,7 @@ def test_what_differs_is_said() -> None:
     assert reasons(store) == ["Nominated", "Nominated", "Evicted"]
 
 
-def test_a_notice_that_is_always_new_is_always_said() -> None:
+def test_a_notice_without_same_as_is_always_written() -> None:
     store = SmallStore()
     notice = Notice(WEB, "Ready", "Status condition transitioned")
 
@@ -123,7 +123,7 @@ def test_a_notice_that_is_always_new_is_always_said() -> None:
     assert reasons(store) == ["Ready"] * 3
 
 
-def test_a_reason_is_not_said_more_often_than_its_rate() -> None:
+def test_events_of_a_reason_are_limited_to_its_rate() -> None:
     store = SmallStore()
 
     def story(recorder: EventRecorder) -> None:
@@ -137,7 +137,7 @@ def test_a_reason_is_not_said_more_often_than_its_rate() -> None:
     assert recorder.dropped == 20
 
 
-def test_what_can_wait_is_said_last_and_slowly() -> None:
+def test_notices_that_can_wait_are_written_last_at_a_limited_rate() -> None:
     store = SmallStore()
 
     async def emit_all(recorder: EventRecorder) -> None:
@@ -154,7 +154,7 @@ def test_what_can_wait_is_said_last_and_slowly() -> None:
     assert len(reasons(store)) == 41
 
 
-def test_a_server_that_refuses_events_is_harmless() -> None:
+def test_events_that_the_server_refuses_are_dropped_and_reported() -> None:
     store = SmallStore()
     store.is_failing = True
     troubles: list[str] = []
@@ -188,7 +188,7 @@ def test_a_server_that_hangs_fills_no_memory() -> None:
     assert run(story()) == 4000
 
 
-def test_a_closed_recorder_takes_nothing_more() -> None:
+def test_a_closed_recorder_drops_notices() -> None:
     store = SmallStore()
 
     async def story() -> None:

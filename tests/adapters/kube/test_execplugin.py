@@ -41,7 +41,7 @@ print(json.dumps({"apiVersion": json.loads(info)["apiVersion"], "kind": "ExecCre
 
 
 def plugin(folder: Path, source: str, **status: object) -> ExecPlugin:
-    """Write a little program that gives credentials."""
+    """Write a program that prints credentials."""
     file = folder / "plugin.py"
     file.write_text(source, encoding="utf-8")
     env = (("FOLDER", str(folder)), ("STATUS", json.dumps(status)), ("VERSION", EXEC_V1))
@@ -60,7 +60,7 @@ def bearer(token: str) -> Identity:
     return Identity(f"Bearer {token}", headers=(("Impersonate-User", "joe"),))
 
 
-async def test_what_a_plugin_prints_is_who_we_are(tmp_path: Path) -> None:
+async def test_the_identity_is_what_a_plugin_prints(tmp_path: Path) -> None:
     given = credentials(plugin(tmp_path, COUNTING, clientCertificateData="C", clientKeyData="K"))
 
     identity = await given.identity()
@@ -68,7 +68,7 @@ async def test_what_a_plugin_prints_is_who_we_are(tmp_path: Path) -> None:
     assert identity == Identity("Bearer token-1", "C", "K", (("Impersonate-User", "joe"),))
 
 
-async def test_a_plugin_is_asked_once_by_all_who_need_it(tmp_path: Path) -> None:
+async def test_a_plugin_runs_once_for_concurrent_requests(tmp_path: Path) -> None:
     given = credentials(plugin(tmp_path, COUNTING))
 
     identities = await asyncio.gather(*(given.identity() for _ in range(5)))
@@ -90,7 +90,7 @@ async def test_credentials_are_renewed_before_they_expire(tmp_path: Path) -> Non
     assert [first, second, third] == [bearer("token-1"), bearer("token-1"), bearer("token-2")]
 
 
-async def test_credentials_that_live_shortly_are_not_asked_for_every_time(tmp_path: Path) -> None:
+async def test_short_lived_credentials_are_cached_too(tmp_path: Path) -> None:
     clock = SetClock(TWELVE)
     given = credentials(
         plugin(tmp_path, COUNTING, expirationTimestamp="2026-01-01T12:00:10Z"), clock
@@ -101,7 +101,7 @@ async def test_credentials_that_live_shortly_are_not_asked_for_every_time(tmp_pa
     assert identities == [bearer("token-1")] * 2
 
 
-async def test_refused_credentials_are_renewed_once_for_all_who_hold_them(tmp_path: Path) -> None:
+async def test_refused_credentials_are_renewed_once_for_concurrent_requests(tmp_path: Path) -> None:
     given = credentials(plugin(tmp_path, COUNTING))
     refused = await given.identity()
 
@@ -143,8 +143,8 @@ async def test_a_plugin_gets_the_exec_info(tmp_path: Path) -> None:
 
     identity = await given.identity()
 
-    told = json.loads(identity.authorization.removeprefix("Bearer "))
-    assert told == [
+    info = json.loads(identity.authorization.removeprefix("Bearer "))
+    assert info == [
         ["--cluster", "a b"],
         "x",
         {

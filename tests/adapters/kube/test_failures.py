@@ -19,7 +19,7 @@ from karpy.errors import (
 from tests.adapters.kube.server import status
 
 
-def told(code: int, reason: str, message: str = "no", **details: object) -> ClusterError:
+def error_of(code: int, reason: str, message: str = "no", **details: object) -> ClusterError:
     return refusal("get nodes `n1`", code, json.encode(status(code, reason, message, **details)))
 
 
@@ -48,7 +48,7 @@ def told(code: int, reason: str, message: str = "no", **details: object) -> Clus
 def test_a_status_becomes_the_error_of_its_code_and_reason(
     code: int, reason: str, error: type[ClusterError]
 ) -> None:
-    failed = told(code, reason)
+    failed = error_of(code, reason)
 
     assert type(failed) is error
     assert failed.status == code
@@ -61,7 +61,7 @@ def test_causes_that_the_message_leaves_out_are_added() -> None:
         {"message": "known already"},
     ]
 
-    failed = told(422, "Invalid", "n1 is invalid: known already", causes=causes)
+    failed = error_of(422, "Invalid", "n1 is invalid: known already", causes=causes)
 
     assert failed.message == (
         "cannot get nodes `n1`: n1 is invalid: known already "
@@ -72,21 +72,21 @@ def test_causes_that_the_message_leaves_out_are_added() -> None:
 def test_an_eviction_against_a_budget_names_it() -> None:
     cause = {"reason": "DisruptionBudget", "message": "The disruption budget web needs 2"}
 
-    failed = told(429, "TooManyRequests", "Cannot evict pod", causes=[cause])
+    failed = error_of(429, "TooManyRequests", "Cannot evict pod", causes=[cause])
 
     assert isinstance(failed, Throttled)
     assert "DisruptionBudget: The disruption budget web needs 2" in failed.message
     assert "PodDisruptionBudget" in failed.hint
 
 
-def test_how_long_to_wait_is_read_from_the_details() -> None:
-    assert told(429, "TooManyRequests", retryAfterSeconds=7).retry_after == 7
+def test_retry_after_is_read_from_the_details() -> None:
+    assert error_of(429, "TooManyRequests", retryAfterSeconds=7).retry_after == 7
 
 
 @pytest.mark.parametrize(
     ("header", "seconds"), [("3", 3.0), ("", None), ("Wed, 21 Oct 2026 07:28:00 GMT", None)]
 )
-def test_how_long_to_wait_is_read_from_the_header(header: str, seconds: float | None) -> None:
+def test_retry_after_is_read_from_the_header(header: str, seconds: float | None) -> None:
     assert refusal("get", 503, b"", header).retry_after == seconds
 
 

@@ -32,7 +32,7 @@ MORE: Final = "more"
 
 
 class Label:
-    """Reads the label `is` of an object, and cannot read those that have none."""
+    """Reads the label `is` of an object; an object without it is unreadable."""
 
     def from_object(self, obj: JsonObject) -> str:
         raise NotImplementedError
@@ -45,12 +45,12 @@ class Label:
 
 
 class Follower:
-    """Follows pods on a scripted server and takes down what else it hears."""
+    """Follows pods on a scripted server, and records unreadable objects and failures."""
 
     def __init__(self, transport: Transport) -> None:
         self.unreadable: list[tuple[str, str]] = []
         self.troubles: list[str] = []
-        self.has_heard_two = asyncio.Event()
+        self.has_two = asyncio.Event()
         self._feed = KubeFeed(
             transport, on_unreadable=self._unread, on_trouble=self._trouble, pace=PACE
         )
@@ -62,18 +62,18 @@ class Follower:
     def _trouble(self, kind: Kind, error: Exception) -> None:
         self.troubles.append(f"{kind}: {type(error).__name__}")
 
-    async def hear(self, count: int, query: Query | None = None) -> list[Change[str] | Synced]:
-        """Return the first so many things that are told."""
-        told: list[Change[str] | Synced] = []
+    async def take(self, count: int, query: Query | None = None) -> list[Change[str] | Synced]:
+        """Return the first `count` changes."""
+        changes: list[Change[str] | Synced] = []
         async with asyncio.timeout(5):
             async with aclosing(self._feed.follow(POD, Label(), query or Query())) as following:
                 async for each in following:
-                    told.append(each)
-                    if len(told) == 2:
-                        self.has_heard_two.set()
-                    if len(told) == count:
+                    changes.append(each)
+                    if len(changes) == 2:
+                        self.has_two.set()
+                    if len(changes) == count:
                         break
-        return told
+        return changes
 
 
 @pytest.fixture
@@ -108,9 +108,9 @@ async def test_objects_are_delivered_then_synced_then_every_change(
         ),
     )
 
-    told = await follower.hear(7, Query("shop", "app=web"))
+    changes = await follower.take(7, Query("shop", "app=web"))
 
-    assert told == [
+    assert changes == [
         now("a", "1"),
         now("b", "2"),
         now("c", "3"),
@@ -131,10 +131,10 @@ async def test_objects_are_delivered_then_synced_then_every_change(
     }
 
 
-async def test_nothing_at_all_is_synced_too(server: ScriptedServer, follower: Follower) -> None:
+async def test_an_empty_list_is_synced_too(server: ScriptedServer, follower: Follower) -> None:
     server.says(page(version="9"), stream(then="hang"))
 
-    assert await follower.hear(1) == [Synced()]
+    assert await follower.take(1) == [Synced()]
 
 
 async def test_a_watch_that_ends_goes_on_from_the_last_event_or_bookmark(
@@ -147,15 +147,15 @@ async def test_a_watch_that_ends_goes_on_from_the_last_event_or_bookmark(
         stream(event("ADDED", web("b", "16")), then="hang"),
     )
 
-    told = await follower.hear(3)
+    changes = await follower.take(3)
 
-    assert told == [Synced(), now("a", "10"), now("b", "16")]
+    assert changes == [Synced(), now("a", "10"), now("b", "16")]
     since = [each.params["resourceVersion"] for each in server.asked[1:]]
     assert since == ["9", "10", "15"]
     assert follower.troubles == []
 
 
-async def test_an_expired_version_costs_a_list_that_tells_only_differences(
+async def test_after_an_expired_version_a_list_delivers_only_differences(
     server: ScriptedServer, follower: Follower
 ) -> None:
     server.says(
@@ -165,12 +165,12 @@ async def test_an_expired_version_costs_a_list_that_tells_only_differences(
         stream(then="hang"),
     )
 
-    told = await follower.hear(7)
+    changes = await follower.take(7)
 
-    assert told[4:] == [now("c", "30", "down"), now("d", "31"), now("b", "40", None)]
+    assert changes[4:] == [now("c", "30", "down"), now("d", "31"), now("b", "40", None)]
 
 
-async def test_a_watch_refused_as_expired_lists_anew(
+async def test_a_watch_refused_as_expired_leads_to_a_list(
     server: ScriptedServer, follower: Follower
 ) -> None:
     server.says(
@@ -180,10 +180,10 @@ async def test_a_watch_refused_as_expired_lists_anew(
         stream(then="hang"),
     )
 
-    assert await follower.hear(2) == [Synced(), now("a", "20")]
+    assert await follower.take(2) == [Synced(), now("a", "20")]
 
 
-async def test_a_server_that_keeps_forgetting_is_not_hammered(
+async def test_repeated_expired_versions_lead_to_pauses(
     server: ScriptedServer, follower: Follower
 ) -> None:
     server.says(
@@ -192,7 +192,7 @@ async def test_a_server_that_keeps_forgetting_is_not_hammered(
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
-            await follower.hear(2)
+            await follower.take(2)
 
     assert len(server.asked) < 60
 
@@ -207,9 +207,9 @@ async def test_pages_that_expire_while_they_are_read_are_taken_all_at_once(
         stream(then="hang"),
     )
 
-    told = await follower.hear(4)
+    changes = await follower.take(4)
 
-    assert told == [now("a", "1"), now("b", "2"), now("c", "3"), Synced()]
+    assert changes == [now("a", "1"), now("b", "2"), now("c", "3"), Synced()]
     assert server.asked[2].params == {}
 
 
@@ -223,9 +223,9 @@ async def test_a_connection_cut_amid_an_event_loses_nothing(
         stream(event("ADDED", web("b", "11")), then="hang"),
     )
 
-    told = await follower.hear(3)
+    changes = await follower.take(3)
 
-    assert told == [Synced(), now("a", "10"), now("b", "11")]
+    assert changes == [Synced(), now("a", "10"), now("b", "11")]
     assert server.asked[2].params["resourceVersion"] == "10"
     assert follower.troubles == ["pods: Unreachable"]
 
@@ -239,9 +239,9 @@ async def test_a_silent_server_is_left_and_asked_again(
         stream(event("ADDED", web("a", "10")), then="hang"),
     )
 
-    told = await follower.hear(2)
+    changes = await follower.take(2)
 
-    assert told == [Synced(), now("a", "10")]
+    assert changes == [Synced(), now("a", "10")]
     assert follower.troubles == ["pods: Unreachable"]
 
 
@@ -249,16 +249,16 @@ async def test_a_server_that_restarts_is_found_again(
     server: ScriptedServer, follower: Follower
 ) -> None:
     server.says(page(version="9"), stream(event("ADDED", web("a", "10")), then="hang"))
-    hearing = asyncio.create_task(follower.hear(3))
-    await follower.has_heard_two.wait()
+    taking = asyncio.create_task(follower.take(3))
+    await follower.has_two.wait()
     await server.stop()
     server.says(stream(event("ADDED", web("b", "11")), then="hang"))
     await asyncio.sleep(0.1)
     await server.start()
 
-    told = await hearing
+    changes = await taking
 
-    assert told == [Synced(), now("a", "10"), now("b", "11")]
+    assert changes == [Synced(), now("a", "10"), now("b", "11")]
     assert set(follower.troubles) == {"pods: Unreachable"}
 
 
@@ -277,16 +277,16 @@ async def test_a_failed_list_is_reported_and_retried(
 ) -> None:
     server.says(*[trouble] * 12, page(web("a", "1"), version="9"), stream(then="hang"))
 
-    told = await follower.hear(2)
+    changes = await follower.take(2)
 
-    assert told == [now("a", "1"), Synced()]
+    assert changes == [now("a", "1"), Synced()]
     assert follower.troubles
 
 
-async def test_a_server_that_no_longer_knows_our_version_is_listed_anew(
+async def test_a_version_that_the_server_does_not_know_leads_to_a_list(
     server: ScriptedServer, follower: Follower
 ) -> None:
-    """It was restored from an older backup: the version lies in its future."""
+    """After a restore from a backup, the resource version is newer than the server's."""
     too_large = failure(504, "Timeout", "Too large resource version: 900, current: 9")
     server.says(
         page(web("a", "800"), version="900"),
@@ -297,13 +297,13 @@ async def test_a_server_that_no_longer_knows_our_version_is_listed_anew(
         stream(then="hang"),
     )
 
-    told = await follower.hear(3)
+    changes = await follower.take(3)
 
-    assert told == [now("a", "800"), Synced(), now("a", "8")]
+    assert changes == [now("a", "800"), Synced(), now("a", "8")]
 
 
 class NoCredentials:
-    """A plugin that has nothing to give."""
+    """Credentials that are always refused."""
 
     async def identity(self) -> Identity:
         raise CredentialsRefused(source="aws", problem="no", hint="sign in")
@@ -312,12 +312,12 @@ class NoCredentials:
         raise NotImplementedError
 
 
-async def test_credentials_that_fail_are_trouble_not_the_end(server: ScriptedServer) -> None:
+async def test_refused_credentials_are_reported_and_retried(server: ScriptedServer) -> None:
     follower = Follower(transport_to(server, NoCredentials()))
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
-            await follower.hear(1)
+            await follower.take(1)
 
     assert follower.troubles[:2] == ["pods: CredentialsRefused"] * 2
 
@@ -335,9 +335,9 @@ async def test_an_unreadable_object_is_delivered_as_such_and_reported(
         ),
     )
 
-    told = await follower.hear(6)
+    changes = await follower.take(6)
 
-    assert told == [
+    assert changes == [
         now("a", "1"),
         unreadable("b", "2"),
         Synced(),
@@ -359,7 +359,7 @@ async def test_an_object_without_a_name_is_reported(
         stream(then="hang"),
     )
 
-    assert await follower.hear(2) == [now("a", "1"), Synced()]
+    assert await follower.take(2) == [now("a", "1"), Synced()]
     assert [key for key, _ in follower.unreadable] == ["", ""]
 
 
@@ -371,11 +371,11 @@ async def test_events_of_an_unknown_type_are_ignored(
         stream(event("PONDERED", {}), event("ADDED", web("a", "10")), then="hang"),
     )
 
-    assert await follower.hear(2) == [Synced(), now("a", "10")]
+    assert await follower.take(2) == [Synced(), now("a", "10")]
 
 
 async def test_a_large_list_leaves_the_loop_free(server: ScriptedServer) -> None:
-    """A task that renews a lease meanwhile must get its turn."""
+    """A task that renews a lease must run meanwhile."""
     many = [web(f"p{number}", str(number), "x" * 1000) for number in range(3000)]
     server.says(page(*many, version="9"), stream(then="hang"))
     transport = transport_to(server)
@@ -389,9 +389,9 @@ async def test_a_large_list_leaves_the_loop_free(server: ScriptedServer) -> None
 
     counting = asyncio.create_task(count_turns())
     await asyncio.sleep(0)
-    told = await Follower(transport).hear(3001)
+    changes = await Follower(transport).take(3001)
     counting.cancel()
     await transport.close()
 
-    assert told[-1] == Synced()
+    assert changes[-1] == Synced()
     assert turns > 30

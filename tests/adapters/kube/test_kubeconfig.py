@@ -54,7 +54,7 @@ def read_endpoint(folder: Path, cluster: str) -> Endpoint:
     return read_kubeconfig([written(folder, text)]).endpoint
 
 
-def test_the_current_context_is_the_way_in(tmp_path: Path) -> None:
+def test_the_current_context_is_used_by_default(tmp_path: Path) -> None:
     file = written(tmp_path, SMALL)
 
     access = read_kubeconfig([file])
@@ -72,7 +72,7 @@ def test_a_context_without_a_user_has_an_empty_user(tmp_path: Path) -> None:
     assert read_kubeconfig([written(tmp_path, SMALL)], "nobody").user == User()
 
 
-def test_of_several_files_the_first_to_say_something_counts(tmp_path: Path) -> None:
+def test_of_several_files_the_first_with_an_entry_counts(tmp_path: Path) -> None:
     first = written(
         tmp_path,
         "{users: [{name: jane, user: {token: first}}], current-context: prod}",
@@ -265,7 +265,7 @@ def test_a_file_that_is_a_folder_is_named(tmp_path: Path) -> None:
         read_kubeconfig([tmp_path])
 
 
-def test_the_file_given_beats_the_environment(tmp_path: Path) -> None:
+def test_the_given_file_takes_precedence_over_the_environment(tmp_path: Path) -> None:
     file = written(tmp_path, SMALL)
 
     assert kubeconfig_files(str(file), {"KUBECONFIG": "/nowhere"}) == [file]
@@ -284,7 +284,7 @@ def test_files_that_do_not_exist_are_named(given: str | None, env: dict[str, str
         kubeconfig_files(given, env)
 
 
-def test_without_a_word_the_usual_file_is_read(
+def test_by_default_the_file_of_the_home_folder_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -21,7 +21,7 @@ def election(store: SmallStore, identity: str, clock: SetClock | None = None) ->
 
 
 def holders(store: SmallStore) -> list[str]:
-    """Name the holders one after the other."""
+    """Return the holders of the lease in order."""
     names = [each["spec"].get("holderIdentity", "") for _, each in store.writes]
     return [name for name, before in zip(names, [None, *names], strict=False) if name != before]
 
@@ -98,7 +98,7 @@ def test_a_lease_of_a_leader_that_died_is_taken_when_it_has_not_changed_for_its_
 
 
 @pytest.mark.parametrize("hours", [-24, 24])
-def test_clocks_that_differ_change_nothing(hours: int) -> None:
+def test_clocks_of_candidates_may_differ(hours: int) -> None:
     async def story() -> list[str]:
         store = SmallStore()
         other = SetClock(NOON + timedelta(hours=hours))
@@ -115,7 +115,7 @@ def test_clocks_that_differ_change_nothing(hours: int) -> None:
     assert run(story()) == ["a"]
 
 
-def test_a_leader_that_goes_gives_the_lease_back_at_once() -> None:
+def test_a_leader_that_stops_releases_the_lease() -> None:
     async def story() -> tuple[list[str], float]:
         store = SmallStore()
         leading = asyncio.create_task(election(store, "a").lead(forever))
@@ -154,7 +154,7 @@ def test_the_lease_is_kept_until_the_work_has_stopped() -> None:
     assert run(story()) == ["a", "nobody"]
 
 
-def test_work_that_ends_says_so() -> None:
+def test_lead_returns_true_when_the_work_ends() -> None:
     async def story() -> bool:
         async def short() -> None:
             await asyncio.sleep(30)
@@ -164,7 +164,7 @@ def test_work_that_ends_says_so() -> None:
     assert run(story())
 
 
-def test_work_that_fails_is_raised_and_the_lease_given_back() -> None:
+def test_an_error_of_the_work_is_raised_and_the_lease_is_released() -> None:
     store = SmallStore()
 
     async def story() -> None:
@@ -179,7 +179,7 @@ def test_work_that_fails_is_raised_and_the_lease_given_back() -> None:
 
 
 @pytest.mark.parametrize(("is_failing", "is_hanging"), [(True, False), (False, True)])
-def test_a_leader_that_cannot_renew_steps_down_before_others_step_in(
+def test_a_leader_that_cannot_renew_stops_before_its_lease_expires(
     *, is_failing: bool, is_hanging: bool
 ) -> None:
     async def story() -> tuple[bool, float]:
@@ -240,7 +240,7 @@ def test_a_leader_whose_lease_was_taken_stops_at_once() -> None:
     assert holder == "thief"
 
 
-def test_of_many_candidates_one_leads_at_a_time() -> None:
+def test_only_one_of_many_candidates_leads_at_a_time() -> None:
     async def story() -> list[str]:
         store = SmallStore()
         leading: list[str] = []

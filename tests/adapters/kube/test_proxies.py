@@ -49,7 +49,7 @@ async def test_a_proxy_gets_the_password_of_its_address(tmp_path: Path) -> None:
     assert "Proxy-Authorization" not in server.asked[0].headers
 
 
-async def test_a_proxy_that_says_no_is_named(tmp_path: Path) -> None:
+async def test_a_proxy_that_refuses_is_named(tmp_path: Path) -> None:
     context = server_context(Authority().sign("server"), tmp_path)
     async with proxying("407 Proxy Authentication Required") as proxy, serving(context) as server:
         access = access_to(server, proxy=proxy.url)
@@ -108,14 +108,14 @@ def test_the_environment_names_a_proxy(server: str, env: dict[str, str], proxy: 
         ("https://api.example:443", "api.example:443"),
     ],
 )
-def test_exceptions_need_no_proxy(server: str, no_proxy: str) -> None:
+def test_hosts_in_no_proxy_are_reached_directly(server: str, no_proxy: str) -> None:
     env = {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": no_proxy}
 
     assert proxy_from_environment(server, env) == ""
 
 
 @pytest.mark.parametrize("no_proxy", ["", "ample", "api.example:8443", "10.0.0.0/8", "other"])
-def test_exceptions_cover_no_more_than_they_say(no_proxy: str) -> None:
+def test_an_entry_of_no_proxy_covers_no_other_host(no_proxy: str) -> None:
     env = {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": no_proxy}
 
     assert proxy_from_environment("https://api.example:443", env) == "http://p:3128"

@@ -48,9 +48,7 @@ def test_what_is_repeated_depends_on_the_error_and_the_request(
 
 
 @pytest.mark.parametrize(("asked", "pause"), [(0, 0.5), (7, 7.5), (61, None)])
-def test_a_server_that_asks_for_patience_gets_it_within_reason(
-    asked: float, pause: float | None
-) -> None:
+def test_retry_after_is_respected_up_to_a_limit(asked: float, pause: float | None) -> None:
     error = Throttled("slow down", retry_after=asked)
 
     assert PATIENCE.pause(1, error, Repeat.ALWAYS, lambda: 1.0) == pause
@@ -73,7 +71,7 @@ def test_a_bucket_lets_a_burst_pass_and_then_the_rate() -> None:
     assert run(passing()) == [0, 0, 0, 0.5, 1.0, 1.5]
 
 
-def test_a_bucket_fills_up_no_further_than_its_burst() -> None:
+def test_a_bucket_holds_at_most_its_burst() -> None:
     async def passing() -> list[bool]:
         bucket = TokenBucket(qps=2, burst=2)
         bucket.has_taken()

@@ -50,7 +50,7 @@ async def outcome(asking: Awaitable[None]) -> str:
     return ""
 
 
-async def test_a_server_whose_authority_we_trust_is_believed(tmp_path: Path) -> None:
+async def test_a_server_of_a_trusted_authority_is_accepted(tmp_path: Path) -> None:
     authority = Authority()
 
     async with tls_server(tmp_path, authority) as server:
@@ -60,14 +60,12 @@ async def test_a_server_whose_authority_we_trust_is_believed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("ca_pem", ["", Authority("another").pem])
-async def test_a_server_whose_authority_we_do_not_trust_is_refused(
-    tmp_path: Path, ca_pem: str
-) -> None:
+async def test_a_server_of_an_untrusted_authority_is_refused(tmp_path: Path, ca_pem: str) -> None:
     async with tls_server(tmp_path, Authority()) as server:
-        told = await outcome(ask(access_to(server, ca_pem=ca_pem)))
+        message = await outcome(ask(access_to(server, ca_pem=ca_pem)))
 
-        assert "unable to get local issuer certificate" in told
-        assert "certificate-authority-data" in told
+        assert "unable to get local issuer certificate" in message
+        assert "certificate-authority-data" in message
         assert server.asked == []
 
 
@@ -76,10 +74,10 @@ async def test_a_certificate_made_out_to_another_host_is_refused(tmp_path: Path)
     pair = authority.sign("server", address="10.0.0.1")
 
     async with serving(server_context(pair, tmp_path)) as server:
-        told = await outcome(ask(access_to(server, ca_pem=authority.pem)))
+        message = await outcome(ask(access_to(server, ca_pem=authority.pem)))
 
-    assert "IP address mismatch" in told
-    assert "tls-server-name" in told
+    assert "IP address mismatch" in message
+    assert "tls-server-name" in message
 
 
 async def test_the_name_in_the_certificate_can_be_given(tmp_path: Path) -> None:
@@ -88,20 +86,22 @@ async def test_the_name_in_the_certificate_can_be_given(tmp_path: Path) -> None:
 
     async with serving(server_context(pair, tmp_path)) as server:
         server.says(json({}))
-        told = await outcome(
+        message = await outcome(
             ask(access_to(server, ca_pem=authority.pem, tls_name="kubernetes.default.svc"))
         )
 
-    assert told == ""
+    assert message == ""
 
 
 async def test_a_wrong_name_in_the_kubeconfig_is_refused(tmp_path: Path) -> None:
     authority = Authority()
 
     async with tls_server(tmp_path, authority, "right.example") as server:
-        told = await outcome(ask(access_to(server, ca_pem=authority.pem, tls_name="wrong.example")))
+        message = await outcome(
+            ask(access_to(server, ca_pem=authority.pem, tls_name="wrong.example"))
+        )
 
-    assert "Hostname mismatch" in told
+    assert "Hostname mismatch" in message
 
 
 async def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ async def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
     pair = authority.sign("server", days_left=-1)
 
     async with serving(server_context(pair, tmp_path)) as server:
-        told = await outcome(ask(access_to(server, ca_pem=authority.pem)))
+        message = await outcome(ask(access_to(server, ca_pem=authority.pem)))
 
-    assert "certificate has expired" in told
-    assert "renewed" in told
+    assert "certificate has expired" in message
+    assert "renewed" in message
 
 
 async def test_all_tls_checks_can_be_skipped(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ async def test_all_tls_checks_can_be_skipped(tmp_path: Path) -> None:
         assert len(server.asked) == 1
 
 
-async def test_we_show_our_certificate_to_a_server_that_wants_it(tmp_path: Path) -> None:
+async def test_the_client_certificate_is_sent_to_a_server_that_requests_it(tmp_path: Path) -> None:
     authority = Authority()
     ours = authority.sign("karpy")
     user = User(cert_pem=ours.cert, key_pem=ours.key)
@@ -133,13 +133,13 @@ async def test_we_show_our_certificate_to_a_server_that_wants_it(tmp_path: Path)
         assert len(server.asked) == 1
 
 
-async def test_a_server_that_wants_another_certificate_refuses(tmp_path: Path) -> None:
+async def test_a_server_refuses_a_client_certificate_of_another_authority(tmp_path: Path) -> None:
     authority = Authority()
     ours = Authority("another").sign("karpy")
     user = User(cert_pem=ours.cert, key_pem=ours.key)
 
     async with tls_server(tmp_path, authority, client_ca=authority.pem) as server:
-        # With TLS 1.3 its no may come as an alert or as a closed connection, by chance.
+        # With TLS 1.3 the refusal arrives as an alert or as a closed connection, by chance.
         with pytest.raises((TlsRefused, Unreachable)):
             await ask(access_to(server, user, ca_pem=authority.pem))
 
@@ -149,9 +149,9 @@ async def test_a_server_that_wants_another_certificate_refuses(tmp_path: Path) -
 async def test_a_server_without_tls_is_named(server: ScriptedServer) -> None:
     endpoint = Endpoint(server.url.replace("http:", "https:"))
 
-    told = await outcome(ask(Access(endpoint, User(), "default", "kubeconfig")))
+    message = await outcome(ask(Access(endpoint, User(), "default", "kubeconfig")))
 
-    assert "check that the server speaks TLS" in told
+    assert "check that the server speaks TLS" in message
 
 
 async def test_an_authority_that_is_no_certificate_is_named(tmp_path: Path) -> None:

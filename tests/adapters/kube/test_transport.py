@@ -30,7 +30,7 @@ OK = json({"metadata": {"name": "n1"}})
 
 
 class Rotating:
-    """Credentials of which the first is refused."""
+    """Credentials whose first token is refused."""
 
     def __init__(self, *tokens: str) -> None:
         self.tokens = list(tokens)
@@ -64,7 +64,7 @@ async def test_a_read_is_repeated_while_trouble_passes(
     assert found == {"metadata": {"name": "n1"}}
 
 
-async def test_patience_ends(server: ScriptedServer, api: KubeApi) -> None:
+async def test_retries_end_after_a_number_of_tries(server: ScriptedServer, api: KubeApi) -> None:
     server.says(failure(503, "ServiceUnavailable", "warming up"))
 
     with pytest.raises(ServerFault, match="warming up"):
@@ -73,7 +73,7 @@ async def test_patience_ends(server: ScriptedServer, api: KubeApi) -> None:
     assert len(server.asked) == 3
 
 
-async def test_a_no_is_not_asked_again(server: ScriptedServer, api: KubeApi) -> None:
+async def test_a_refusal_is_not_retried(server: ScriptedServer, api: KubeApi) -> None:
     server.says(failure(403, "Forbidden"))
 
     with pytest.raises(Forbidden):
@@ -93,9 +93,7 @@ async def test_a_create_with_an_unknown_outcome_is_not_repeated(
     assert len(server.asked) == 1
 
 
-async def test_a_create_that_was_throttled_did_not_happen_and_is_repeated(
-    server: ScriptedServer, api: KubeApi
-) -> None:
+async def test_a_throttled_create_is_repeated(server: ScriptedServer, api: KubeApi) -> None:
     server.says(failure(429, "TooManyRequests", retryAfterSeconds=0), OK)
 
     await api.create(NODE, {"metadata": {"name": "n1"}})
@@ -118,7 +116,7 @@ async def test_an_eviction_refused_by_a_budget_is_raised_at_once(
 @pytest.mark.parametrize(
     ("kind", "count"), [(PatchType.MERGE, 2), (PatchType.APPLY, 2), (PatchType.JSON, 1)]
 )
-async def test_a_patch_is_repeated_unless_it_would_do_more_the_second_time(
+async def test_only_idempotent_patches_are_repeated(
     server: ScriptedServer, api: KubeApi, kind: PatchType, count: int
 ) -> None:
     server.says(drop, OK)
@@ -163,7 +161,7 @@ async def test_credentials_that_stay_refused_are_unauthorized(
     assert len(server.asked) == count
 
 
-async def test_we_say_who_we_are_and_for_whom(server: ScriptedServer) -> None:
+async def test_requests_carry_user_agent_and_impersonation(server: ScriptedServer) -> None:
     server.says(OK)
     user = User(basic=("admin", "x:y"), headers=(("Impersonate-User", "jane"),))
     transport = transport_to(server, FixedCredentials(user))
@@ -199,7 +197,7 @@ async def test_an_address_without_a_server_is_unreachable(
     await server.start()
 
 
-async def test_what_speaks_no_http_is_named() -> None:
+async def test_a_server_that_does_not_speak_http_is_named() -> None:
     async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH\r\n\r\n")
         await writer.drain()
@@ -218,8 +216,8 @@ async def test_what_speaks_no_http_is_named() -> None:
     await other.wait_closed()
 
 
-class Listener:
-    """Hears of requests and their answers."""
+class Recorder:
+    """Records requests and their statuses."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, str, int]] = []
@@ -230,23 +228,23 @@ class Listener:
 
 
 async def test_every_request_and_its_status_is_reported(server: ScriptedServer) -> None:
-    listener = Listener()
-    transport = transport_to(server, on_answer=listener)
+    recorder = Recorder()
+    transport = transport_to(server, on_answer=recorder)
     server.says(failure(500, "InternalError"), OK)
 
     await KubeApi(transport).get(NODE, "n1")
     await transport.close()
 
-    assert listener.heard == [("GET", "/api/v1/nodes/n1", status) for status in (500, 200)]
+    assert recorder.heard == [("GET", "/api/v1/nodes/n1", status) for status in (500, 200)]
 
 
 async def test_a_request_without_an_answer_is_reported(server: ScriptedServer) -> None:
-    listener = Listener()
-    transport = transport_to(server, on_answer=listener)
+    recorder = Recorder()
+    transport = transport_to(server, on_answer=recorder)
     server.says(drop)
 
     with pytest.raises(Unreachable):
         await KubeApi(transport).create(NODE, {"metadata": {"name": "n1"}})
     await transport.close()
 
-    assert listener.heard == [("POST", "/api/v1/nodes", 0)]
+    assert recorder.heard == [("POST", "/api/v1/nodes", 0)]

@@ -1,4 +1,4 @@
-"""Shows on virtual time, and what they leave on a screen."""
+"""Runs of the demo in virtual time, and the resulting screen."""
 
 import io
 import re
@@ -15,7 +15,7 @@ _PIECE = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]|\r?\n|[^\x1b\r\n]+")
 
 
 class Sheet(io.StringIO):
-    """Something to write on."""
+    """An output stream whose text tests can read."""
 
     encoding = "utf-8"
 
@@ -27,7 +27,7 @@ def channel(*, has_colour: bool = False) -> tuple[Sheet, Channel]:
 
 @asynccontextmanager
 async def watched_world() -> AsyncIterator[tuple[World, Chronicle]]:
-    """Have a cluster and a recorder of what happens in it."""
+    """Enter a cluster with a chronicle of it."""
     async with embedded_world(BRISK) as world:
         chronicle = Chronicle(world.store, world.clock)
         try:
@@ -37,7 +37,7 @@ async def watched_world() -> AsyncIterator[tuple[World, Chronicle]]:
 
 
 def seen(text: str) -> str:
-    """Return what a terminal shows after this was written to it."""
+    """Return the screen of a terminal after a text was written to it."""
     rows = [""]
     row = 0
     for piece in _PIECE.findall(text):

@@ -1,6 +1,6 @@
 import asyncio
 
-from karpy.cli.show.board import Board, NodeCard, PodCard, Turn
+from karpy.cli.show.board import Board, NodeCard, PodCard, Transition
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import NODE_CLAIM, POD
 from karpy.model.resources import CPU
@@ -18,20 +18,20 @@ NOW = "2026-01-05T00:00:00Z"
 
 
 class Followed:
-    """A world without a scheduler, in which claims are what a test says they are."""
+    """A world without a scheduler, in which tests set the conditions of claims."""
 
     def __init__(self) -> None:
         self.world = World(parts=())
         self.world.start()
-        self.turns: list[tuple[Turn, str]] = []
-        self.board = Board(self.world.store, self.world.clock, self._hear)
+        self.transitions: list[tuple[Transition, str]] = []
+        self.board = Board(self.world.store, self.world.clock, self._on_transition)
 
-    def _hear(self, turn: Turn, card: NodeCard | PodCard) -> None:
+    def _on_transition(self, transition: Transition, card: NodeCard | PodCard) -> None:
         name = card.name if isinstance(card, NodeCard) else card.key
-        self.turns.append((turn, name))
+        self.transitions.append((transition, name))
 
     def claim(self, *conditions: str, node: str = "") -> None:
-        """Have a claim of which these conditions are true."""
+        """Write a claim with these conditions true."""
         status = {
             "providerID": "kwok://n1",
             "allocatable": {"cpu": "4"},
@@ -74,28 +74,32 @@ async def test_a_machine_is_paid_for_from_its_launch_to_its_end() -> None:
     price = followed.board.price
     followed.world.store.delete(NODE_CLAIM, "c1")
 
-    assert followed.turns == [(Turn.LAUNCHED, "c1"), (Turn.READY, "c1"), (Turn.GONE, "c1")]
+    assert followed.transitions == [
+        (Transition.LAUNCHED, "c1"),
+        (Transition.READY, "c1"),
+        (Transition.GONE, "c1"),
+    ]
     assert (before, price, followed.board.price) == (0, 76_013, 0)
 
 
 @on_virtual_time
 async def test_a_node_is_empty_only_after_it_had_a_pod() -> None:
-    """A daemon comes first to every new node; that no other pod is there yet says nothing."""
+    """Daemons arrive first on a new node, which does not make it an emptied node."""
     followed = Followed()
     followed.claim("Launched", "Initialized", node="n1")
 
     followed.bound_pod("agent-1", "DaemonSet", "agent")
-    at_first = list(followed.turns)
+    at_first = list(followed.transitions)
     followed.bound_pod("web-1", "ReplicaSet", "web-5dfc98b996")
     card = followed.board.nodes["c1"]
-    tenants = [each.workload for each in followed.board.tenants(card)]
+    tenants = [each.workload for each in followed.board.pods_on(card)]
     used = followed.board.used(card, CPU)
     followed.world.store.delete(POD, "web-1", namespace="default", removal=Removal(grace_seconds=0))
 
-    assert (Turn.EMPTIED, "c1") not in at_first
-    assert followed.turns[-1] == (Turn.EMPTIED, "c1")
+    assert (Transition.EMPTIED, "c1") not in at_first
+    assert followed.transitions[-1] == (Transition.EMPTIED, "c1")
     assert (tenants, used) == (["web"], 200)
-    assert followed.board.wanted() == []
+    assert followed.board.lasting_pods() == []
 
 
 @on_virtual_time

@@ -17,7 +17,7 @@ TRAINER = Notice(
 
 
 @on_virtual_time
-async def test_what_happens_to_several_at_once_is_one_line() -> None:
+async def test_equal_changes_of_several_objects_share_a_line() -> None:
     async with watched_world() as (world, chronicle):
         world.add_node("n1")
         await asyncio.sleep(1)

@@ -20,7 +20,7 @@ def test_a_long_happening_is_wrapped_below_itself() -> None:
 
 
 @pytest.mark.parametrize("width", [72, 100])
-def test_a_happening_without_words_is_one_line(width: int) -> None:
+def test_a_happening_without_text_is_one_line(width: int) -> None:
     assert len(happening_lines(Happening(0.0, "gone", ""), width)) == 1
 
 

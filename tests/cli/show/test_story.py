@@ -7,7 +7,7 @@ from tests.sim.stories import on_virtual_time
 
 @on_virtual_time
 async def test_a_story_that_gets_stuck_ends_and_says_where() -> None:
-    """No operator launches nodes here, so that the shop never runs."""
+    """Without an operator no node is launched, so that the shop never runs."""
     async with watched_world() as (world, chronicle):
         story = Story(world, chronicle)
         began = asyncio.get_running_loop().time()

@@ -47,7 +47,7 @@ def test_a_percentile_is_a_value_that_was_measured(percent: int, expected: float
     assert percentile((1.0, 2.0, 3.0, 4.0), percent) == expected
 
 
-def test_nothing_has_no_percentile() -> None:
+def test_a_percentile_of_no_values_is_zero() -> None:
     assert percentile((), 50) == 0.0
 
 
@@ -79,6 +79,6 @@ def test_a_summary_says_what_a_fleet_at_its_peak_would_cost() -> None:
     assert "Time     20 s on the wall, 40 s in the cluster" in lines
 
 
-def test_a_show_without_anything_can_be_summed_up() -> None:
+def test_an_empty_demo_has_a_summary() -> None:
     assert "Nodes    0 launched, 0 removed, 0 left" in text_of(NOTHING)
     assert summary_answer(NOTHING)["dollarsPerHour"]["average"] == 0

@@ -1,1 +1,1 @@
-"""What an API server must accept and refuse of our custom resources; data for any runner."""
+"""Custom resources that an API server must accept or refuse, as data for any runner."""

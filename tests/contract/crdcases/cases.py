@@ -1,4 +1,4 @@
-"""Read the cases: objects that are accepted and objects that are refused, and with what words."""
+"""Read the cases: accepted objects, refused objects and the messages of their refusals."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -11,26 +11,26 @@ from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.model.kinds import CUSTOM, Kind
 
 FOREIGN: Final = Kind("example.com", "v1", "Gadget", "gadgets")
-"""A kind that Karpy does not know; such a definition may be applied at any time."""
+"""A kind that Karpy does not know; users may install its definition at any time."""
 
 _FOLDER: Final = Path(__file__).parent
 
 
 class CrdCase(Struct, frozen=True):
-    """A promise of a schema or of a rule: this is accepted, and that is not."""
+    """A schema or validation rule, with objects that it accepts and objects that it refuses."""
 
     claim: str
     kind: Kind
     before: JsonObject | None
-    """What is stored first; None if the others are to be created."""
+    """The stored object that the others replace; None if they are created."""
     accepted: JsonObject
     rejected: JsonObject
     path: str
     """The field that the refusal names."""
     says: str
-    """A part of what the refusal says about it."""
+    """A part of the message about the field."""
     subresource: str = ""
-    """Where the others are to be written to; empty for the object itself."""
+    """The subresource to write to; empty for the object itself."""
 
     @property
     def id(self) -> str:
@@ -43,13 +43,13 @@ def read_cases() -> tuple[CrdCase, ...]:
 
 
 def read_definitions() -> dict[Kind, JsonObject]:
-    """Return the CustomResourceDefinitions that the cases are about."""
+    """Return the CustomResourceDefinitions of the cases."""
     made = {each.kind: each.to_json() for each in CUSTOM_KINDS}
     return {**made, FOREIGN: _read(FOREIGN)["definition"]}
 
 
 def base_of(kind: Kind) -> JsonObject:
-    """Return the object that the cases of a kind are changes of; it is accepted."""
+    """Return the valid object that the cases of a kind change."""
     base: JsonObject = _read(kind)["base"]
     return base
 
@@ -94,7 +94,7 @@ def _merged(value: JsonObject, patch: JsonObject) -> JsonObject:
 
 
 def _spelt_out(value: object) -> object:
-    """Write out what would be too long to read in a case."""
+    """Expand the abbreviations for long values in a case."""
     match value:
         case {"$many": count}:
             return {f"k{number}": "v" for number in range(count)}

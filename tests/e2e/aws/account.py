@@ -1,4 +1,4 @@
-"""`karpy run --provider aws` on a cluster and a fake AWS, both over HTTP and in real time."""
+"""`karpy run --provider aws` on a cluster and a fake AWS, over HTTP and in real time."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ _FLAGS: Final = (
 
 
 class Site:
-    """A cluster, an account, and an operator between them."""
+    """A cluster, an account and their operator."""
 
     def __init__(self, objects: Objects, fake: AwsFake) -> None:
         self.objects = objects
@@ -75,7 +75,7 @@ class Site:
         await self.until(are_there)
 
     async def until_clean(self) -> None:
-        """Wait until nothing is left, in the cluster and in the account."""
+        """Wait until cluster and account are empty."""
 
         async def is_clean() -> bool:
             fake = self.fake

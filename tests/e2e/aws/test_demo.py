@@ -1,4 +1,4 @@
-"""The demo on a fake AWS, as people start it."""
+"""The demo on a fake AWS, as users start it."""
 
 import json
 import subprocess

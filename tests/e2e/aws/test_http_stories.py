@@ -1,4 +1,4 @@
-"""AWS over HTTP, in real time: few stories, but whole."""
+"""Whole lives of nodes on a fake AWS, over HTTP and in real time."""
 
 import time
 
@@ -14,7 +14,7 @@ from tests.scenarios.manifests import asking, deployment
 GPU = "nvidia.com/gpu"
 TAINT = {"key": GPU, "effect": "NoSchedule"}
 WARNING_SECONDS = 120
-"""So long before its end EC2 warns of the interruption of a spot machine."""
+"""The time between EC2's interruption notice and the end of a spot instance."""
 
 
 async def moved_in(site: Site, *capacity_types: str, **spec: object) -> None:
@@ -77,8 +77,8 @@ async def test_interrupted_spot_falls_back_to_on_demand_and_everything_goes_with
         await site.delete(EC2_NODE_CLASS, "default")
 
         async def is_waiting() -> bool:
-            told = {each["reason"] for each in await site.all(EVENT)}
-            return "WaitingOnNodeClaimTermination" in told
+            reasons = {each["reason"] for each in await site.all(EVENT)}
+            return "WaitingOnNodeClaimTermination" in reasons
 
         await site.until(is_waiting)
         assert len(await site.running("inflate")) == 3

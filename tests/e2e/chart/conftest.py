@@ -1,4 +1,4 @@
-"""A real control plane for the charts; the requests of the chart's own account are audited."""
+"""A real control plane for the charts, which audits the chart's service account."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,13 +28,13 @@ def helm(tools: Path, plane: ControlPlane) -> Helm:
 
 @pytest.fixture(scope="package")
 def namespace(plane: ControlPlane) -> str:
-    """The usual namespace, and it enforces the restricted profile."""
+    """The namespace of the chart, which enforces the restricted profile."""
     return restricted_namespace(plane)
 
 
 @pytest.fixture(scope="package")
 def definitions(helm: Helm, namespace: str, plane: ControlPlane) -> str:
-    """The definitions, as a release of their own; they stay, as an API server ends them slowly."""
+    """The release of the definitions, which stays, since an API server deletes them slowly."""
     helm("install", "karpenter-crd", CRD_CHART, "--namespace", namespace)
     plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     return namespace
@@ -42,8 +42,8 @@ def definitions(helm: Helm, namespace: str, plane: ControlPlane) -> str:
 
 @pytest.fixture
 def release(helm: Helm, plane: ControlPlane, definitions: str) -> Iterator[str]:
-    """The operator's chart with KWOK for a cloud; the definitions are there already."""
-    plane.mend()
+    """The operator's chart with KWOK, besides the release of the definitions."""
+    plane.restart_ended()
     kwok = ("--set", "settings.provider=kwok")
     helm("install", "karpenter", CHART, "--namespace", definitions, "--skip-crds", *kwok)
     yield definitions
@@ -51,7 +51,7 @@ def release(helm: Helm, plane: ControlPlane, definitions: str) -> Iterator[str]:
 
 
 def restricted_namespace(plane: ControlPlane) -> str:
-    """Make the usual namespace, and have it enforce the restricted profile."""
+    """Create the namespace of the chart, enforcing the restricted profile."""
     plane.kubectl("create", "namespace", NAMESPACE)
     for mode in ("enforce", "warn", "audit"):
         label = f"pod-security.kubernetes.io/{mode}=restricted"

@@ -1,4 +1,4 @@
-"""The definitions through all that Helm does with them, on an API server of their own."""
+"""Install, upgrade, rollback and removal of the definitions by Helm, on a separate API server."""
 
 import json
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def fresh(programs: Path, tmp_path: Path) -> Iterator[ControlPlane]:
 
 
 def _there(plane: ControlPlane) -> dict[str, str]:
-    """Name the definitions that are not on their way out, by their identity."""
+    """Return the definitions that are not deleting, with their UIDs."""
     items = json.loads(plane.kubectl("get", "crd", "-o", "json"))["items"]
     metas = [each["metadata"] for each in items]
     return {each["name"]: each["uid"] for each in metas if "deletionTimestamp" not in each}
@@ -39,7 +39,7 @@ def _knows_field(plane: ControlPlane) -> bool:
 
 
 def _older(folder: Path) -> Path:
-    """Copy the chart as if a field had another name before."""
+    """Copy the chart with another name for a field, as an older version."""
     old = copytree(CRD_CHART, folder / CRD)
     path = old / "templates" / "karpenter.kwok.sh_kwoknodeclasses.yaml"
     path.write_text(path.read_text("utf-8").replace(FIELD, "delayOfOld"), encoding="utf-8")
@@ -49,18 +49,18 @@ def _older(folder: Path) -> Path:
 def test_definitions_come_are_upgraded_stay_and_go(
     fresh: ControlPlane, tools: Path, tmp_path: Path
 ) -> None:
-    """One story, as an API server needs a while to end a definition."""
+    """All steps are in one test, since an API server deletes definitions slowly."""
     helm = Helm(tools / "helm", tmp_path, fresh.kubeconfig)
     place = ("--namespace", restricted_namespace(fresh))
 
-    # The operator's chart brings them and leaves them, as Karpenter's does.
+    # The operator's chart installs the definitions and keeps them, as Karpenter's chart does.
     helm("install", "karpenter", CHART, *place, *KWOK)
     brought = _there(fresh)
     assert len(brought) == len(list((CHART / "crds").iterdir()))
     helm("uninstall", "karpenter", *place)
     assert _there(fresh) == brought
 
-    # They become a release that is upgraded and rolled back.
+    # The chart of the definitions adopts them, and is upgraded and rolled back.
     with pytest.raises(HelmFailed):
         helm("install", CRD, CRD_CHART, *place)
     helm("install", CRD, _older(tmp_path), *place, "--take-ownership")
@@ -70,7 +70,7 @@ def test_definitions_come_are_upgraded_stay_and_go(
     helm("rollback", CRD, *place)
     assert not _knows_field(fresh)
 
-    # They outlive their release if they are to, and go with it if not.
+    # The definitions outlive their release with `keep`, and are deleted without.
     helm("upgrade", CRD, CRD_CHART, *place, *KEEP)
     helm("uninstall", CRD, *place)
     assert _there(fresh) == brought

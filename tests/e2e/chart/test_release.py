@@ -1,4 +1,4 @@
-"""The charts on a real API server, from the first install to the end."""
+"""The charts on a real API server, from installation to removal."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def _until(holds: Callable[[], object]) -> None:
 
 @pytest.fixture
 def ground(plane: ControlPlane) -> Iterator[tuple[str, ...]]:
-    """Nodes that Karpy does not run, in two zones, and one that it might."""
+    """Nodes of others in two zones, and a node that Karpy may remove."""
     labels = {
         "ground-a": {"topology.kubernetes.io/zone": "a"},
         "ground-b": {"topology.kubernetes.io/zone": "b"},
@@ -65,7 +65,7 @@ def ground(plane: ControlPlane) -> Iterator[tuple[str, ...]]:
 def test_pods_are_admitted_and_run_on_nodes_that_stay(
     plane: ControlPlane, ground: tuple[str, ...], release: str
 ) -> None:
-    """The namespace enforces the restricted profile of Pod Security."""
+    """The namespace enforces the restricted profile of Pod Security Standards."""
     select = ("-n", release, "-l", "app.kubernetes.io/name=karpenter")
     plane.kubectl(
         "wait", "--for=condition=Available", "deployment/karpenter", "-n", release, "--timeout=60s"
@@ -77,8 +77,8 @@ def test_pods_are_admitted_and_run_on_nodes_that_stay(
     assert _all(plane, "poddisruptionbudgets", "-n", release)[0]["status"]["currentHealthy"] == 2
 
 
-def test_what_leaves_the_profile_is_not_admitted(plane: ControlPlane, release: str) -> None:
-    """That the pods above are admitted says something: others are not."""
+def test_pods_outside_of_the_profile_are_not_admitted(plane: ControlPlane, release: str) -> None:
+    """The namespace really refuses pods outside of the restricted profile."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -93,7 +93,7 @@ def test_what_leaves_the_profile_is_not_admitted(plane: ControlPlane, release: s
 
 
 def _granted(helm: Helm, namespace: str) -> list[Grant]:
-    """List what the release grants to its account, under the names of deploy/rbac.yaml."""
+    """List the rights that the release grants to its account, by the names of deploy/rbac.yaml."""
     text = helm("get", "manifest", "karpenter", "--namespace", namespace)
     objects = [each for each in yaml.safe_load_all(text) if each]
     bound = {
@@ -120,7 +120,7 @@ def test_doctor_finds_a_right_that_is_missing(
     words = ("doctor", f"--kubeconfig={plane.kubeconfig}", "--output=json")
     binding = "clusterrolebinding/karpenter-core"
 
-    # The API server follows roles and bindings a little later.
+    # Changes of roles and bindings take effect with a delay.
     whole = _judged(lambda: karpy(*words), "green")
     plane.kubectl("delete", binding)
     lacking = _judged(lambda: karpy(*words), "red")
@@ -144,7 +144,7 @@ def test_doctor_run_by_the_operator_itself_leaves_out_what_it_may_not_see(
 
 
 def _judged(run: Callable[[], Run], health: str) -> JsonObject:
-    """Wait until doctor says so of the rights, and return what it says."""
+    """Wait until doctor's check of the rights has a result; return the check."""
     _until(lambda: _checks(run())["rights"]["health"] == health)
     return _checks(run())["rights"]
 
@@ -156,7 +156,7 @@ def _checks(run: Run) -> dict[str, JsonObject]:
 
 
 def _there(plane: ControlPlane) -> dict[str, set[str]]:
-    """Name everything that people and the operator have made, by its identity."""
+    """Return the UIDs of all objects of users and of the operator."""
     kinds = ("crd", "nodes", "nodeclaims", "nodepools", "kwoknodeclasses")
     return {kind: {each["metadata"]["uid"] for each in _all(plane, kind)} for kind in kinds}
 
@@ -209,7 +209,7 @@ async def test_a_release_has_the_rights_it_uses_and_leaves_behind_what_is_not_it
     assert _all(plane, "clusterroles,clusterrolebindings", "-l", OURS) == []
     assert _there(plane) == before
 
-    # Another release takes over what is there.
+    # Another release adopts the existing objects.
     helm("install", "karpenter", CHART, *in_release, "--skip-crds", *KWOK)
     with _karpy(plane, release) as stage:
         stage.clear()
@@ -219,7 +219,7 @@ async def test_a_release_has_the_rights_it_uses_and_leaves_behind_what_is_not_it
 def test_a_release_of_karpenter_becomes_one_of_karpy_and_goes_back(
     plane: ControlPlane, helm: Helm, definitions: str, tmp_path: Path
 ) -> None:
-    """What an API server never changes is the same: selectors, and the roles of bindings."""
+    """Immutable fields are equal: selectors, and the roles of bindings."""
     in_release = ("--namespace", definitions)
     helm("install", "karpenter", _like_karpenters(tmp_path / "karpenter"), *in_release)
     theirs = _unchanging(plane, definitions)
@@ -235,14 +235,14 @@ def test_a_release_of_karpenter_becomes_one_of_karpy_and_goes_back(
 
 
 def _unchanging(plane: ControlPlane, namespace: str) -> dict[str, str]:
-    """Name the objects that would have to be made anew if they differed, by their identity."""
+    """Return the UIDs of the objects with immutable fields."""
     kinds = "deployments,serviceaccounts,rolebindings,clusterrolebindings"
     found = _all(plane, kinds, "-n", namespace, "-l", OURS)
     return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["uid"] for each in found}
 
 
 def _like_karpenters(chart: Path) -> Path:
-    """Write a chart that has what cannot be changed of Karpenter's, and nothing else."""
+    """Write a chart with only the immutable fields of Karpenter's objects."""
     labels = {"app.kubernetes.io/name": "karpenter", "app.kubernetes.io/instance": "karpenter"}
     subject = {"kind": "ServiceAccount", "name": "karpenter", "namespace": NAMESPACE}
     rbac = "rbac.authorization.k8s.io"

@@ -1,4 +1,4 @@
-"""The real kubectl, run beside the server's loop."""
+"""The real kubectl, as a subprocess beside the server."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ spec:
 
 
 class Run(NamedTuple):
-    """What one run left behind."""
+    """Exit code and output of a run."""
 
     code: int
     out: str
@@ -45,7 +45,7 @@ class Run(NamedTuple):
 
 
 class Kubectl:
-    """Runs kubectl against one cluster, with a cache of its own."""
+    """Runs kubectl on a cluster, with its own cache."""
 
     def __init__(self, program: Path, kubeconfig: Path, home: Path) -> None:
         self._program = program
@@ -53,7 +53,7 @@ class Kubectl:
         self._environ = {"HOME": str(home), "PATH": os.environ["PATH"]}
 
     async def __call__(self, *words: str, stdin: str = "") -> str:
-        """Run a command that must succeed; return what it says."""
+        """Run a command that must succeed; return its output."""
         run = await self.run(*words, stdin=stdin)
         assert run.code == 0, f"kubectl {' '.join(words)}: {run.err or run.out}"
         return run.out
@@ -72,7 +72,7 @@ class Kubectl:
 
     @asynccontextmanager
     async def follow(self, *words: str) -> AsyncIterator[Callable[[], Awaitable[str]]]:
-        """Run a command that goes on; what is given reads its next line."""
+        """Run a command that continues, and yield a function that reads its next line."""
         process = await self._start(*words)
         stdout = process.stdout
         assert stdout is not None
@@ -101,5 +101,5 @@ class Kubectl:
 
 
 def rows(text: str) -> list[list[str]]:
-    """Take a table apart."""
+    """Split a table into cells."""
     return [line.split() for line in text.splitlines()]

@@ -14,7 +14,7 @@ from tests.e2e.kubectl.commands import DEPLOYMENT, Kubectl
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    """A cluster in which nothing takes time, so that tests need not wait."""
+    """A cluster without delays, so that tests need not wait."""
     async with embedded_world(WorldSettings(timing=AT_ONCE, history=50)) as world:
         yield world
 

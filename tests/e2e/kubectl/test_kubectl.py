@@ -21,7 +21,7 @@ async def test_resources_are_listed(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "part"),
     [
         ("pod.spec.nodeSelector", "Labels a node must have."),
         ("deployment.spec.replicas", "How many pods."),
@@ -29,8 +29,8 @@ async def test_resources_are_listed(kubectl: Kubectl) -> None:
         ("crd", "Brings a kind of its own into the cluster."),
     ],
 )
-async def test_fields_are_explained(kubectl: Kubectl, path: str, told: str) -> None:
-    assert told in await kubectl("explain", path)
+async def test_fields_are_explained(kubectl: Kubectl, path: str, part: str) -> None:
+    assert part in await kubectl("explain", path)
 
 
 async def test_fields_are_explained_to_the_bottom(kubectl: Kubectl) -> None:
@@ -76,7 +76,7 @@ async def test_objects_are_shown_in_other_forms(web: Kubectl) -> None:
     assert [each[-1] for each in rows(labelled)] == ["APP", "web", "web"]
 
 
-async def test_a_watch_goes_on(kubectl: Kubectl) -> None:
+async def test_a_command_that_watches_keeps_printing_changes(kubectl: Kubectl) -> None:
     await kubectl("create", "configmap", "one", "--from-literal=a=b")
     words = ("get", "configmaps", "--watch", "--output-watch-events")
 
@@ -89,7 +89,7 @@ async def test_a_watch_goes_on(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "part"),
     [
         (("pod", "-l", "app=web"), "Controlled By:  ReplicaSet/web-"),
         (("node", "node-1"), "Non-terminated Pods:"),
@@ -97,8 +97,8 @@ async def test_a_watch_goes_on(kubectl: Kubectl) -> None:
         (("namespace", "default"), "Status:       Active"),
     ],
 )
-async def test_objects_are_described(web: Kubectl, what: tuple[str, ...], told: str) -> None:
-    assert told in await web("describe", *what)
+async def test_objects_are_described(web: Kubectl, what: tuple[str, ...], part: str) -> None:
+    assert part in await web("describe", *what)
 
 
 async def test_custom_resources_are_described(kubectl: Kubectl) -> None:
@@ -132,7 +132,7 @@ async def test_rights_are_printed(kubectl: Kubectl) -> None:
     ],
     ids=" ".join,
 )
-async def test_there_are_politely_no_containers(web: Kubectl, words: tuple[str, ...]) -> None:
+async def test_subresources_of_containers_are_refused(web: Kubectl, words: tuple[str, ...]) -> None:
     run = await web.run(*words)
 
     assert run.code == 1

@@ -75,7 +75,7 @@ async def test_an_invalid_object_is_reported_by_field(kubectl: Kubectl) -> None:
     ids=lambda words: words[0],
 )
 async def test_objects_are_created(kubectl: Kubectl, words: tuple[str, ...]) -> None:
-    """These go as protobuf."""
+    """kubectl sends these objects as protobuf."""
     assert "created" in await kubectl("create", *words)
 
 

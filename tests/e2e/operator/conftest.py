@@ -1,4 +1,4 @@
-"""One control plane for all stories, with the operator under its own account."""
+"""A control plane for all tests, with the operator under its service account."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,8 +34,8 @@ def operator(plane: ControlPlane, kubeconfig: Path) -> Iterator[Operator]:
 
 @pytest.fixture
 def stage(plane: ControlPlane, operator: Operator) -> Iterator[Stage]:
-    """A cluster without nodes; whatever a story makes is cleared away, gracefully."""
-    plane.mend()
+    """A cluster without nodes; objects of a test are deleted gracefully afterwards."""
+    plane.restart_ended()
     stage = Stage(plane, operator)
     stage.apply(KWOK_NODE_CLASS, node_class())
     yield stage
@@ -44,9 +44,9 @@ def stage(plane: ControlPlane, operator: Operator) -> Iterator[Stage]:
 
 @pytest.fixture
 def log(stage: Stage) -> Iterator[ClaimLog]:
-    """What becomes of the NodeClaims of a story; events of earlier stories are gone."""
+    """The log of a test's NodeClaims; events of earlier tests are deleted."""
     for name in stage.plane.kubectl("get", "namespaces", "-o", "name").split():
-        # One request for each namespace: there are thousands of events, and `--all` deletes singly.
+        # One request per namespace, since `--all` deletes thousands of events one by one.
         events = f"/api/v1/namespaces/{name.removeprefix('namespace/')}/events"
         stage.plane.kubectl("delete", "--raw", events)
     with watching(stage.plane) as log:

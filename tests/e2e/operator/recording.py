@@ -1,4 +1,4 @@
-"""A proxy before an API server that takes down what was written, and when."""
+"""A proxy for an API server that records the time of each write."""
 
 import asyncio
 import ssl
@@ -20,7 +20,7 @@ _HOP: Final = frozenset({"host", "connection", "transfer-encoding", "content-len
 
 
 class Written(Struct, frozen=True):
-    """A request that changes something."""
+    """A write request."""
 
     at: float
     method: str
@@ -28,7 +28,7 @@ class Written(Struct, frozen=True):
 
 
 class Recorder:
-    """What was written through a proxy, leases left out, and where the proxy is."""
+    """The writes through a proxy, except those of leases, and the proxy's address."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -43,7 +43,7 @@ class Recorder:
 
 @contextmanager
 def recording(plane: ControlPlane) -> Iterator[Recorder]:
-    """Run a proxy in a thread of its own."""
+    """Run a proxy in a thread."""
     recorder = Recorder()
     thread = Thread(target=lambda: asyncio.run(_serve(plane, recorder)), daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""A real control plane with `karpy run` beside it, and what stories do with them."""
+"""A real control plane with `karpy run`, and the actions of tests on them."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from karpy.model.kinds import Kind
 from tests.charts.helm import CHART, Helm
 
 SECONDS: Final = 120.0
-"""What takes seconds on a quiet machine takes longer on a busy one."""
+"""A generous timeout, for busy machines."""
 DEPLOY: Final = Path(__file__).parents[3] / "deploy"
 ACCOUNT: Final = "karpy"
 GATES: Final = (
@@ -34,7 +34,7 @@ _MADE_HERE: Final = (
 
 
 class Stage:
-    """One cluster: objects go in by kubectl, and come out by kubectl."""
+    """A cluster that tests read and change by kubectl."""
 
     def __init__(self, plane: ControlPlane, operator: Operator) -> None:
         self.plane = plane
@@ -62,32 +62,32 @@ class Stage:
         self.plane.kubectl("scale", "deployment", app, f"--replicas={replicas}")
 
     def wait(self, holds: Callable[[], object], seconds: float = SECONDS) -> None:
-        """Wait until something holds; fail with the end of the operator's log."""
+        """Wait for a condition; fail with the end of the operator's log."""
         deadline = monotonic() + seconds
         while not holds():
             assert monotonic() < deadline, f"not in time; the log ends:\n{self._end_of_log()}"
             sleep(_PAUSE)
 
     def wait_for_pods(self, app: str, count: int) -> None:
-        """Wait until so many pods of an app run."""
+        """Wait until a number of pods of an app run."""
         self.wait(lambda: len(self.running(app)) == count)
 
     def wait_for_nodes(self, count: int) -> None:
-        """Wait until there are so many nodes, and as many NodeClaims."""
+        """Wait for a number of nodes, and the same number of NodeClaims."""
         self.wait(lambda: len(self.all("nodes")) == len(self.all("nodeclaims")) == count)
 
     def wait_for_passes(self, count: int) -> None:
-        """Wait until all nodes have been considered for disruption so many times more."""
+        """Wait until disruption has considered all nodes a number of times more."""
         before = self._passes()
         self.wait(lambda: self._passes() >= before + count)
 
     def events(self, reason: str) -> list[str]:
-        """Return what was said for a reason."""
+        """Return the messages of the events with a reason."""
         found = self.all("events.events.k8s.io", "-A", "--field-selector", f"reason={reason}")
         return [each["note"] for each in found]
 
     def counted(self, metric: str, **labels: str) -> float:
-        """Add up a metric of the operator over all series that have some labels."""
+        """Return the sum of a metric of the operator over all series with some labels."""
         connection = HTTPConnection("127.0.0.1", self.operator.metrics_port, timeout=10)
         connection.request("GET", "/metrics")
         lines = connection.getresponse().read().decode().splitlines()
@@ -100,12 +100,12 @@ class Stage:
         )
 
     def _passes(self) -> float:
-        """Count passes; in each both static and dynamic NodePools are asked for drift."""
+        """Count passes; each evaluates drift for static and for dynamic NodePools."""
         metric = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds_count"
         return self.counted(metric, reason="drifted", consolidation_type="") / 2
 
     def clear(self) -> None:
-        """Delete everything that a story has made, and wait until its nodes are gone."""
+        """Delete all objects of a test, and wait until its nodes are gone."""
         self.plane.kubectl("delete", _MADE_HERE, "--all", "--wait=false")
         self.plane.kubectl("delete", "nodepools", "--all", "--wait=false")
         self.wait_for_nodes(0)
@@ -121,7 +121,7 @@ def start_karpy(plane: ControlPlane, kubeconfig: Path, **settings: str) -> Opera
         plane,
         [sys.executable, "-m", "karpy", "run"],
         name="karpy",
-        # Nodes with new pods are left alone for twice as long as a batch may take.
+        # Nominated nodes are not disrupted for twice the longest batch.
         settings={"FEATURE_GATES": GATES, "BATCH_MAX_DURATION": "5s", **settings},
         kubeconfig=kubeconfig,
     )
@@ -139,7 +139,7 @@ def install(plane: ControlPlane, folder: Path) -> Path:
 
 
 def _grant(plane: ControlPlane) -> None:
-    """Have the chart make the account and its roles; without Helm, deploy/rbac.yaml."""
+    """Install account and roles by the chart, or by deploy/rbac.yaml without Helm."""
     try:
         program = require_programs(os.environ, TOOLS) / "helm"
     except ControlPlaneMissing:

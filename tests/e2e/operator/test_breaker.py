@@ -1,4 +1,4 @@
-"""What pushes a pod out of each of its nodes does not make launches run away."""
+"""A pod that is deleted from each new node does not cause endless launches."""
 
 from time import monotonic, sleep
 from typing import Final
@@ -9,13 +9,13 @@ from tests.scenarios.manifests import deployment, one_of, pool
 
 SECONDS: Final = 40.0
 LAUNCHES_MAX: Final = 6
-"""One at once, and one after each pause: 1, 2, 4, 8 and 16 seconds; the next is of 32."""
+"""One launch at once, and one after each pause of 1, 2, 4, 8 and 16 seconds; then comes 32."""
 CLOSED: Final = "example.com/closed=:NoSchedule"
 SMALL: Final = one_of("node.kubernetes.io/instance-type", "c-4x-amd64-linux")
 
 
 def push_out(stage: Stage, app: str, seconds: float) -> set[str]:
-    """Close the node of each pod of an app, and delete the pod; name the NodeClaims there were."""
+    """Cordon the node of each pod of an app, and delete the pod; return all NodeClaims seen."""
     claims: set[str] = set()
     deadline = monotonic() + seconds
     while monotonic() < deadline:
@@ -40,7 +40,7 @@ def test_a_pod_that_is_pushed_out_of_each_node_gets_few(stage: Stage) -> None:
     assert any("launched for" in each for each in stage.events("LaunchedInVain"))
 
 
-def test_others_get_their_nodes_meanwhile(stage: Stage) -> None:
+def test_other_pods_get_their_nodes_meanwhile(stage: Stage) -> None:
     stage.apply(NODE_POOL, pool(requirements=[SMALL]))
     stage.apply(DEPLOYMENT, deployment("victim", 1))
     push_out(stage, "victim", SECONDS / 2)

@@ -1,4 +1,4 @@
-"""Nodes that are not needed go and the cluster gets cheaper; what is protected stays."""
+"""Consolidation removes and replaces nodes; protected pods keep their nodes."""
 
 import json
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def test_what_budgets_and_annotations_protect_stays_until_they_let_it_go(
 
 
 def large(stage: Stage) -> None:
-    """Have one pod on a node that is too large for it."""
+    """Bring one pod onto a node that is too large for it."""
     stage.apply(DEPLOYMENT, deployment("web", 7))
     stage.wait_for_pods("web", 7)
     stage.scale("web", 1)
@@ -88,7 +88,7 @@ def large(stage: Stage) -> None:
 
 
 def note(stage: Stage, value: str | None) -> None:
-    """Write the annotation on all pods, or remove it."""
+    """Set the annotation on all pods, or remove it."""
     words = f"{PROTECTED}-" if value is None else f"{PROTECTED}={value}"
     stage.plane.kubectl("annotate", "pods", "-l", "app=web", words)
 
@@ -110,7 +110,7 @@ def is_deleting(claims: Claims) -> bool:
 
 
 def kill_once(stage: Stage, log: ClaimLog, has_come: Callable[[Claims], object]) -> None:
-    """Kill the operator as soon as something has come to pass, and start it again."""
+    """Kill the operator as soon as a condition holds, and start it again."""
     log.wait(has_come, seconds=90)
     stage.operator.stop(is_killed=True)
     stage.operator.start()
@@ -119,7 +119,7 @@ def kill_once(stage: Stage, log: ClaimLog, has_come: Callable[[Claims], object])
 def test_an_operator_killed_between_the_steps_of_a_command_is_continued(
     stage: Stage, log: ClaimLog
 ) -> None:
-    """Its taint is taken up or removed, and no replacement is left over."""
+    """The new operator continues the command or removes its taint, and no extra node is left."""
     furnish(stage, FREELY)
     large(stage)
     before = price(stage)
@@ -131,5 +131,5 @@ def test_an_operator_killed_between_the_steps_of_a_command_is_continued(
     stage.wait_for_pods("web", 1)
 
     assert len(stage.all("nodes")) == 1
-    # The replacement of the first command is used, or it is empty and goes.
+    # The replacement of the first command is used, or is empty and thus removed.
     assert len(log.created) <= 3

@@ -1,4 +1,4 @@
-"""Nodes that differ from their NodePool are replaced, within its budgets at every instant."""
+"""Drifted nodes are replaced, within the budgets of their NodePool at every moment."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ IS_BLOCKED = "No allowed disruptions for disruption reason Drifted due to blocki
 
 
 def furnish(stage: Stage, nodes: int, *budgets: JsonObject) -> None:
-    """Have so many nodes with one pod each."""
+    """Bring up a number of nodes with one pod each."""
     disruption = {"consolidateAfter": "Never", "budgets": list(budgets)}
     stage.apply(NODE_POOL, pool(requirements=[ON_DEMAND, SMALL], disruption=disruption))
     apart = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "web"}}}
@@ -46,7 +46,7 @@ def is_rolled(stage: Stage, nodes: int) -> bool:
 
 
 def now_open() -> JsonObject:
-    """Return a budget of nothing whose window began a quarter of an hour ago."""
+    """Return a budget of zero nodes whose window began a quarter of an hour ago."""
     began = datetime.now(UTC) - timedelta(minutes=15)
     schedule = f"{began.minute} {began.hour} * * *"
     return {"nodes": "0", "schedule": schedule, "duration": "30m"}
@@ -66,7 +66,7 @@ def test_a_pool_is_rolled_within_its_budget_once_its_window_is_over(
 
     assert held == set()
     assert len(log.created) == 12
-    # Replacements are nodes of the pool, too: 30 % of eight nodes are three.
+    # Replacements count as nodes of the pool, too: 30 % of eight nodes are three.
     assert log.most_disrupted <= 3
     assert 0 < nodes.most_tainted <= 3
     assert stage.counted("karpenter_nodeclaims_created_total", reason="drifted") >= 6

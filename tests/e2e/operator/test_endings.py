@@ -1,4 +1,4 @@
-"""Nodes go cleanly: drained, within budgets, and with everything that belongs to them."""
+"""Deleted nodes are drained within PodDisruptionBudgets, and their objects are removed."""
 
 import json
 from collections.abc import Iterator

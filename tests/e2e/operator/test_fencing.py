@@ -1,4 +1,4 @@
-"""A leader that is stopped for longer than its lease lasts: it writes nothing when it goes on."""
+"""A leader that is frozen for longer than its lease writes nothing when it continues."""
 
 import signal
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ SECONDS_AFTER = 5.0
 
 
 class Candidate(Struct, frozen=True):
-    """An operator that wants to lead, and what it writes."""
+    """An operator with leader election, and its writes."""
 
     operator: Operator
     recorder: Recorder
@@ -35,7 +35,7 @@ class Candidate(Struct, frozen=True):
 
 @pytest.fixture
 def candidates(stage: Stage, tmp_path: Path) -> Iterator[tuple[Candidate, Candidate]]:
-    """A leader, and a second operator that waits for the lease; the usual one is stopped."""
+    """A leader and a standby; the operator of the other tests is stopped."""
     stage.operator.stop()
     stage.plane.try_kubectl("delete", "lease", "--all", "--namespace", NAMESPACE)
     with ExitStack() as stack:

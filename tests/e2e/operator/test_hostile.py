@@ -1,4 +1,4 @@
-"""What a user of one namespace can make harms nothing but itself."""
+"""Objects that a user of one namespace can create harm only that namespace."""
 
 import json
 
@@ -18,7 +18,7 @@ ABOVE_ABC = {"key": "foo", "operator": "Gt", "values": ["abc"]}
 
 
 def create(stage: Stage, body: str) -> None:
-    """Create a pod as it is written, as kubectl by itself would not."""
+    """Create a pod exactly as written; kubectl would change it."""
     stage.plane.kubectl("create", "--raw", PODS, "-f", "-", stdin=body)
 
 
@@ -87,7 +87,7 @@ def test_running_pods_that_cannot_be_read_keep_their_nodes(stage: Stage) -> None
 
 
 def unreadable(name: str, node: str, **meta: object) -> JsonObject:
-    """Write a pod on a node whose affinity means nothing, though the API server takes it."""
+    """Write a bound pod with an affinity that the API server accepts and Karpy cannot read."""
     terms = {"nodeSelectorTerms": [{"matchExpressions": [ABOVE_ABC]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     bound = pod_spec(cpu="100m", nodeName=node, affinity=affinity)

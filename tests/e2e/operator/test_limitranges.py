@@ -1,4 +1,4 @@
-"""Nodes are sized for what a LimitRange gives DaemonSets and pods, on a real control plane."""
+"""Nodes are sized for the defaults that a LimitRange gives pods, on a real control plane."""
 
 import json
 from time import sleep
@@ -11,11 +11,11 @@ from tests.e2e.operator.stage import Stage
 from tests.scenarios.manifests import asking, daemon_set, deployment, limit_range, pool
 
 QUIET_SECONDS = 12.0
-"""In that time a cluster that runs away launches six nodes."""
+"""The time in which endless launches would create six nodes."""
 
 
 def is_in_force(stage: Stage) -> bool:
-    """Say whether pods are admitted with the LimitRange yet."""
+    """Say whether the LimitRange applies to new pods."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -36,7 +36,7 @@ def is_in_force(stage: Stage) -> bool:
     ids=["default", "defaultRequest"],
 )
 def test_a_limit_range_costs_one_node_for_one_pod(stage: Stage, usual: JsonObject) -> None:
-    """The pods of the DaemonSet drive others out, and leave open how much CPU they take."""
+    """The DaemonSet's pods preempt others, and do not state their CPU requests."""
     stage.apply(LIMIT_RANGE, limit_range(**usual))
     stage.wait(lambda: is_in_force(stage))
     stage.apply(NODE_POOL, pool())

@@ -34,7 +34,7 @@ def test_getting_started(stage: Stage) -> None:
     assert "Disrupting Node: Empty" in stage.events("DisruptionTerminating")
 
 
-def test_limits_are_kept_and_the_pod_hears_of_it(stage: Stage) -> None:
+def test_limits_are_kept_and_the_pod_gets_an_event(stage: Stage) -> None:
     stage.apply(NODE_POOL, pool(requirements=[SMALL], limits={"cpu": "8"}))
     stage.apply(DEPLOYMENT, deployment("inflate", 9))
 
@@ -44,7 +44,7 @@ def test_limits_are_kept_and_the_pod_hears_of_it(stage: Stage) -> None:
     assert len(stage.all("nodes")) == 2
 
 
-def test_only_those_who_tolerate_a_taint_get_its_nodes(stage: Stage) -> None:
+def test_only_pods_that_tolerate_a_taint_get_its_nodes(stage: Stage) -> None:
     taint = {"key": "team", "value": "shop", "effect": "NoSchedule"}
     stage.apply(NODE_POOL, pool("shop", template={"taints": [taint]}))
     tolerant = pod_spec(tolerations=[{"key": "team", "operator": "Exists"}])
@@ -127,7 +127,7 @@ def test_room_is_left_for_daemons(stage: Stage) -> None:
     stage.apply(DAEMON_SET, daemon_set("agent", pod_spec(cpu="1")))
     stage.apply(DEPLOYMENT, deployment("web", 4))
 
-    # Who gets there first is for kube-scheduler to say; there is room for all.
+    # kube-scheduler chooses the order; there is room for all pods.
     stage.wait_for_pods("web", 4)
 
     assert len(stage.all("nodes")) == 2

@@ -1,4 +1,4 @@
-"""What deploy/rbac.yaml grants is what the operator uses, says the audit log of a real server."""
+"""The operator uses all rights in deploy/rbac.yaml, by the audit log of a real API server."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -19,12 +19,12 @@ Requests = Callable[[], list[dict[str, Any]]]
 @pytest.fixture
 def requests(stage: Stage, kubeconfig: Path) -> Iterator[Requests]:
     """
-    What the API server has written down of an operator that has every gate open.
+    The audit log of an operator with all feature gates on.
 
-    Others under the same account, before it, asked for what they may not have.
+    Earlier operators of the same account made requests that RBAC forbids.
     """
     stage.operator.stop()
-    # A lease that is there already would only be renewed.
+    # An existing lease would not be created.
     stage.plane.kubectl("delete", "leases", "--all", "-n", NAMESPACE)
     log = stage.plane.audit_log
     earlier = log.stat().st_size

@@ -1,4 +1,4 @@
-"""Nodes and the room of buffers are renewed: by repair, expiry, drift, and for cheaper ones."""
+"""Nodes are replaced by repair, expiry, drift and consolidation; buffers are refilled."""
 
 import json
 from collections.abc import Iterator
@@ -47,15 +47,15 @@ def made_for(stage: Stage, reason: str) -> float:
 
 
 def large_pod() -> JsonObject:
-    """A pod that has a node of four CPUs for itself."""
+    """A pod that needs a node of four CPUs for itself."""
     return pod_spec("3")
 
 
 def room(stage: Stage) -> str:
-    """Return what the buffer says of its room."""
+    """Return the reason of the buffer's condition Provisioning."""
     (buffer,) = stage.all("capacitybuffers")
-    told = (buffer.get("status") or {}).get("conditions") or ()
-    return str(next((each["reason"] for each in told if each["type"] == "Provisioning"), ""))
+    conditions = (buffer.get("status") or {}).get("conditions") or ()
+    return str(next((each["reason"] for each in conditions if each["type"] == "Provisioning"), ""))
 
 
 def has_room(stage: Stage, nodes: int) -> bool:
@@ -90,13 +90,13 @@ def test_the_room_of_a_buffer_is_refilled_and_replaced(stage: Stage) -> None:
     after = made_for(stage, "drifted"), made_for(stage, "provisioned")
 
     assert taken == first
-    # Each replacement was there before its node went, and nothing was launched twice.
+    # Each replacement was ready before its node was deleted, and nothing was launched twice.
     assert (after[0] - before[0], after[1] - before[1]) == (4, 0)
     assert len(stage.running("web")) == 2
 
 
 def fail(stage: Stage, node: str, status: str) -> None:
-    """Have a condition that a repair policy of KWOK is about; it is older than its toleration."""
+    """Set an unhealthy condition of a repair policy of KWOK, older than its toleration."""
     long_ago = datetime.now(UTC) - timedelta(minutes=5)
     condition = {
         "type": "KWOKUnhealthy",
@@ -132,7 +132,7 @@ def test_an_unhealthy_node_is_replaced_unless_too_many_are(stage: Stage, log: Cl
     assert len(log.deleted) == 1
     assert len(log.created) == 4
     assert stage.counted(unhealthy, condition="kwok_unhealthy") >= 1
-    # The replacement is initialized before the node goes.
+    # The replacement is initialized before the node is deleted.
     assert min(len(each) for each in log.states()[-20:]) >= 3
 
 
@@ -182,7 +182,7 @@ def test_spot_is_replaced_by_cheaper_spot_of_many_types(stage: Stage, log: Claim
 
 @pytest.fixture
 def terminating_first(stage: Stage, kubeconfig: Path) -> Iterator[Stage]:
-    """The stage with another operator, whose gate of terminate-first drift is open."""
+    """The stage with another operator that has the feature gate for terminate-first drift."""
     stage.operator.stop()
     gates = f"{GATES},TerminateFirstDrift=true"
     with start_karpy(stage.plane, kubeconfig, FEATURE_GATES=gates) as operator:
@@ -204,7 +204,7 @@ def test_nodes_of_a_full_static_pool_are_deleted_first_one_by_one(
         template={"metadata": {"labels": {"team": "shop"}}, "spec": {"startupTaints": [starting]}},
     )
     stage.wait(lambda: "shop" in teams(stage))
-    # The first one is not back before it is initialized.
+    # The first node counts as replaced only once its replacement is initialized.
     stage.wait_for_passes(2)
     held = sorted(teams(stage))
     stage.plane.kubectl("taint", "nodes", "-l", "team=shop", f"{starting['key']}-")

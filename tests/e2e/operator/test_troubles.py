@@ -1,4 +1,4 @@
-"""What ends or stands still is taken up again: API server, operator, leader."""
+"""Work continues after crashes of the API server, the operator or the leader."""
 
 import signal
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def test_after_a_restart_of_the_api_server_pods_get_nodes_again(grown: Stage) ->
 
 
 def test_an_operator_killed_amid_a_launch_is_continued(grown: Stage) -> None:
-    """One node for each claim, however often an operator had to begin anew."""
+    """Each claim gets one node, however often the operator restarts."""
     grown.scale("web", 20)
     grown.wait(lambda: len(grown.all("nodeclaims")) > 1)
 
@@ -54,7 +54,7 @@ def test_an_operator_killed_amid_a_launch_is_continued(grown: Stage) -> None:
 
 @pytest.fixture
 def replicas(stage: Stage, kubeconfig: Path) -> Iterator[list[Operator]]:
-    """Two more operators that want to lead, the usual one stopped meanwhile."""
+    """Two operators with leader election; the operator of the other tests is stopped."""
     stage.operator.stop()
     replicas = [_candidate(stage.plane, kubeconfig) for _ in range(2)]
     for each in replicas:
@@ -77,9 +77,7 @@ def _lease(stage: Stage) -> dict[str, Any]:
     return spec
 
 
-def test_when_the_leader_dies_the_other_one_takes_over(
-    replicas: list[Operator], stage: Stage
-) -> None:
+def test_a_standby_takes_over_when_the_leader_dies(replicas: list[Operator], stage: Stage) -> None:
     stage.wait(lambda: _lease(stage).get("holderIdentity"))
     before = _lease(stage)
     stage.apply(NODE_POOL, pool(requirements=[SMALL]))

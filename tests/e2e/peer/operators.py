@@ -1,4 +1,4 @@
-"""Start Karpenter, or Karpy in its place, beside a control plane."""
+"""Start Karpenter or Karpy beside a control plane."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def require_peer() -> Path:
 
 
 def start_operator(plane: ControlPlane, name: str, **settings: str) -> Operator:
-    """Return an operator that starts when it is entered; both are given the same."""
+    """Return an operator that starts with its context; both get the same settings."""
     program: list[str | Path] = (
         [require_peer()] if name == KARPENTER else [sys.executable, "-m", "karpy", "run"]
     )
@@ -40,7 +40,7 @@ def start_operator(plane: ControlPlane, name: str, **settings: str) -> Operator:
 
 
 def prepare(plane: ControlPlane, *objects: JsonObject) -> None:
-    """Install the CRDs, and whatever an operator is to find."""
+    """Install the CRDs and the given objects."""
     plane.kubectl("apply", "--server-side", "-f", str(CRDS))
     plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     plane.kubectl("create", "namespace", NAMESPACE)

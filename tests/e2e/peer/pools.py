@@ -1,4 +1,4 @@
-"""NodePools that use every field there is, and pods that need each of them."""
+"""NodePools that use every field, and pods that need each of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -104,14 +104,14 @@ SPOT: Final = _pool(
         }
     },
 )
-"""Nodes that go as soon as they are empty."""
+"""Nodes that are deleted as soon as they are empty."""
 
 STATIC: Final = _pool(
     "static",
     [
         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
-        # Karpenter's KWOK launches nothing that names no type, and claims of static pools name
-        # those of their pool alone.
+        # Karpenter's KWOK provider requires instance types in a NodeClaim, and claims of static
+        # pools have only those of their pool.
         {
             "key": "node.kubernetes.io/instance-type",
             "operator": "In",
@@ -121,7 +121,7 @@ STATIC: Final = _pool(
     {"spec": {"taints": [{"key": "example.com/static", "effect": "NoSchedule"}]}},
     {"replicas": 4, "limits": {"nodes": "8"}},
 )
-"""As many nodes as it says, whether pods need them or not."""
+"""A static NodePool."""
 
 PLAIN: Final = _pool(
     "plain",
@@ -129,7 +129,7 @@ PLAIN: Final = _pool(
     {},
     {"disruption": {"consolidateAfter": "Never", "consolidationPolicy": "WhenEmpty"}},
 )
-"""What most people have."""
+"""A common NodePool."""
 
 POOLS: Final = (RICH, SPOT, STATIC, PLAIN)
 
@@ -142,7 +142,7 @@ def lonely(
     annotations: Mapping[str, str] | None = None,
     tolerations: Sequence[JsonObject] = (),
 ) -> JsonObject:
-    """Make a Deployment each of whose pods wants a node of a NodePool for itself."""
+    """Return a Deployment whose pods each need a separate node of a NodePool."""
     labels, alone = {"app": name}, {"example.com/wants": "a-node-for-itself"}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": alone}}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
@@ -180,6 +180,6 @@ WORKLOADS: Final = (
     lonely("bank", 4, {POOL: "plain"}, annotations={"karpenter.sh/do-not-disrupt": "true"}),
 )
 NODES: Final = 30
-"""How many nodes all of them need, those of the static pool included."""
+"""The number of nodes for all pods, including those of the static NodePool."""
 RUNNING: Final = 25
-"""How many of the pods run while one node of `rich` keeps its startup taint."""
+"""The number of running pods while one node of `rich` keeps its startup taint."""

@@ -1,4 +1,4 @@
-"""What a cluster looks like, so that two moments of it can be compared field by field."""
+"""All fields of a cluster's objects, to compare two moments field by field."""
 
 import json
 from collections.abc import Iterator
@@ -12,16 +12,16 @@ from karpy.model.times import parse_duration
 
 KINDS: Final = ("nodepools", "nodeclaims", "nodes", "pods", "deployments")
 Portrait = dict[str, object]
-"""The value of every field that tells something, by object and path."""
+"""The value of every relevant field, by object and path."""
 
 _RESTLESS: Final = frozenset({"resourceVersion", "managedFields", "lastHeartbeatTime"})
 _WHENEVER: Final = frozenset({"Consolidatable", "ConsistentStateFound"})
 _NAMED_BY: Final = {"conditions": "type", "requirements": "key", "taints": "key"}
-"""Lists whose order says nothing, and what tells their items apart."""
+"""Lists whose order does not matter, and the keys of their items."""
 
 
 def look(plane: ControlPlane) -> list[JsonObject]:
-    """Return all objects that an operator has to do with."""
+    """Return all objects that an operator reads or writes."""
     found: list[JsonObject] = json.loads(
         plane.kubectl("get", ",".join(KINDS), "--all-namespaces", "-o", "json")
     )["items"]
@@ -29,7 +29,7 @@ def look(plane: ControlPlane) -> list[JsonObject]:
 
 
 def portray(objects: list[JsonObject]) -> Portrait:
-    """Take a portrait of objects."""
+    """Return the portrait of objects."""
     return {
         f"{each['kind']}/{each['metadata']['name']} {path}": value
         for each in objects
@@ -38,7 +38,7 @@ def portray(objects: list[JsonObject]) -> Portrait:
 
 
 class Difference(Struct, frozen=True):
-    """A field that is not what it was; None if it was not there."""
+    """A field that has changed; None stands for a missing field."""
 
     path: str
     before: object
@@ -74,15 +74,15 @@ def _name(path: str, number: int, item: object) -> object:
     key = _NAMED_BY.get(path.rpartition(".")[2])
     if key is None or not isinstance(item, dict):
         return number
-    # A key may be asked for twice, as in `Gt` and `Lt`.
+    # A key may occur twice, as in `Gt` and `Lt`.
     return " ".join(str(item[name]) for name in (key, "operator", "effect") if name in item)
 
 
 def shape(obj: JsonObject) -> dict[str, object]:
     """
-    Tell what an object is made of, without what differs from one to the next.
+    Return the fields of an object that objects of the same kind have in common.
 
-    Conditions that come at any time are left out, too.
+    Conditions that appear at any time are left out, too.
     """
     metadata, spec, status = obj["metadata"], obj["spec"], obj["status"]
     return {
@@ -110,12 +110,12 @@ def _owners(metadata: JsonObject) -> list[JsonObject]:
 
 
 def _only_pools(owner: JsonObject) -> str:
-    """Name a NodePool; NodeClaims differ by nature."""
+    """Return the name of a NodePool only; names of NodeClaims always differ."""
     return str(owner["name"]) if owner["kind"] == "NodePool" else ""
 
 
 def _duration(text: str | None) -> object:
-    """Read a duration: `1h`, as people write it, is what Go writes as `1h0m0s`."""
+    """Read a duration: `1h` equals `1h0m0s`, as Go writes it."""
     return parse_duration(text) or text if text else text
 
 

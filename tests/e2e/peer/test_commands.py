@@ -1,4 +1,4 @@
-"""A disruption command that one operator has begun is finished by the other one."""
+"""A disruption command that one operator has started is finished by the other operator."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ def plane(programs: Path, tmp_path: Path) -> Iterator[ControlPlane]:
 
 
 def relabel(plane: ControlPlane) -> None:
-    """Have all nodes drift, one at a time; replacements do not get ready by themselves."""
+    """Let all nodes drift, one at a time; replacements keep their startup taint."""
     template = {
         "metadata": {"labels": {"team": "shop"}},
         "spec": {"startupTaints": [{"key": STARTING, "effect": "NoSchedule"}]},
@@ -39,7 +39,7 @@ def relabel(plane: ControlPlane) -> None:
 
 
 def start_up(plane: ControlPlane) -> list[JsonObject]:
-    """Let the new nodes get ready; return all nodes as they were before."""
+    """Remove the startup taint of new nodes; return all nodes as they were before."""
     found = nodes(plane)
     for each in found:
         if any(one["key"] == STARTING for one in each["spec"].get("taints", [])):
@@ -94,7 +94,7 @@ def test_a_command_is_finished_by_the_operator_that_takes_over(
             wait(operator, lambda: is_done(start_up(plane), log))
 
         assert len(begun) == 3
-        # The replacement that was there is used: one more node is all that the second one needs.
+        # The existing replacement is used: the second command needs only one more node.
         assert len(log.created) == 4
         assert log.most_disrupted == 1
 

@@ -28,14 +28,14 @@ def plane(programs: Path, tmp_path: Path) -> Iterator[ControlPlane]:
 
 
 def holder(plane: ControlPlane) -> str:
-    """Return the leader; empty if the lease is free or was never taken."""
+    """Return the leader; empty if no one holds the lease."""
     found = plane.try_kubectl("get", "lease", LEASE, "-n", NAMESPACE, "-o", "json")
     spec = json.loads(found.out)["spec"] if not found.code else {}
     return str(spec.get("holderIdentity") or "")
 
 
 def ready_claims(plane: ControlPlane) -> list[str]:
-    """Name the NodeClaims whose nodes are there."""
+    """Return the NodeClaims whose nodes are ready."""
     found = json.loads(plane.kubectl("get", "nodeclaims", "-o", "json"))["items"]
     return [
         each["metadata"]["name"]
@@ -53,7 +53,7 @@ def wait(holds: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [(KARPENTER, KARPY), (KARPY, KARPENTER)])
-def test_who_comes_second_waits_for_the_lease_and_goes_on_from_there(
+def test_the_second_operator_waits_for_the_lease_and_continues(
     plane: ControlPlane, first: str, second: str
 ) -> None:
     with ExitStack() as stack:

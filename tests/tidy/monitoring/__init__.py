@@ -1,1 +1,1 @@
-"""Dashboards and alerts, from which deploy/grafana, deploy/prometheus and a page are written."""
+"""Dashboards and alerts, the sources of deploy/grafana, deploy/prometheus and a page."""

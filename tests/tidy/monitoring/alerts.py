@@ -1,4 +1,4 @@
-"""The alerts, and the file and the page that are written from them."""
+"""The alerts, and the file and the page that are generated from them."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -17,7 +17,7 @@ _NOTE: Final = "# Written by `make fix`; change tests/tidy/monitoring/alerts.py 
 
 
 class Severity(Enum):
-    """When a person has to look."""
+    """How soon an alert needs attention."""
 
     CRITICAL = "critical"
     """Now: pods do not run."""
@@ -26,16 +26,16 @@ class Severity(Enum):
 
 
 class Alert(Struct, frozen=True):
-    """A condition that a person should look at, and what to do then."""
+    """A condition that needs attention, and what to do."""
 
     name: str
     severity: Severity
     expr: str
     wait: str
-    """For how long the condition must hold."""
+    """The time for which the condition must hold."""
     summary: str
     do: str
-    """What to look at first."""
+    """The first things to check."""
 
 
 class Group(Struct, frozen=True):
@@ -354,7 +354,7 @@ def _rule(alert: Alert) -> dict[str, Any]:
 
 
 def alerts_page() -> str:
-    """Write what each alert means and what to do."""
+    """Write the page with the meaning of each alert and what to do."""
     parts = [NOTE, "# Alerts and dashboards\n", _PAGE]
     for alert in ALERTS:
         summary = alert.summary.replace("{{ $value", "{{ value").replace("{{ $labels.", "{{ ")

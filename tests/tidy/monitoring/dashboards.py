@@ -23,7 +23,7 @@ _HOURS_PER_MONTH: Final = 730
 
 
 def _quantile(share: float, metric: str, by: str = "", where: str = "") -> str:
-    """Ask what share of the measured values is below which value."""
+    """Return the query for a quantile of a histogram."""
     labels = f"le, {by}" if by else "le"
     selector = f"{{{where}}}" if where else ""
     return (
@@ -32,24 +32,24 @@ def _quantile(share: float, metric: str, by: str = "", where: str = "") -> str:
 
 
 def _rate(metric: str, by: str, where: str = "") -> str:
-    """Ask how often something happens in a second."""
+    """Return the query for a rate per second."""
     selector = f"{{{where}}}" if where else ""
     return f"sum by ({by}) (rate({metric}{selector}[{_RATE}]))"
 
 
 def _nodes_by(label: str) -> Query:
-    """Count the nodes of the chosen NodePools."""
+    """Return the query for the number of nodes of the chosen NodePools."""
     nodes = f"karpenter_nodes_current_lifetime_seconds{{{_POOL}}}"
     return Query(f"count by ({label}) ({nodes})", f"{{{{{label}}}}}")
 
 
 def _of_pools(function: str, metric: str, by: str) -> str:
-    """Put values of the chosen NodePools together."""
+    """Return the query that aggregates a metric over the chosen NodePools."""
     return f"{function} by ({by}) ({metric}{{{_POOL}}})"
 
 
 def _both(metric: str, by: str = "", where: str = "") -> tuple[Query, Query]:
-    """Ask for the median and for the slowest hundredth."""
+    """Return the queries for the median and the 99th percentile."""
     named = f" {{{{{by}}}}}" if by else ""
     return (
         Query(_quantile(0.5, metric, by, where), f"p50{named}"),

@@ -1,4 +1,4 @@
-"""What a dashboard is made of, and how Grafana writes it."""
+"""The parts of a dashboard, and their form in Grafana's JSON."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -7,20 +7,20 @@ from typing import Any, Final
 from msgspec import Struct
 
 SCHEMA: Final = 39
-"""The version of Grafana's schema of dashboards: that of Grafana 11."""
+"""The version of the dashboard schema of Grafana 11."""
 _WIDTH: Final = 24
 _DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 
 
 class Query(Struct, frozen=True):
-    """A question to Prometheus; the legend is made of labels in double braces."""
+    """A query of Prometheus; the legend contains labels in double braces."""
 
     expr: str
     legend: str = ""
 
 
 class Panel(Struct, frozen=True):
-    """A picture; `about` says how to read it."""
+    """A panel; `about` says how to read it."""
 
     title: str
     about: str
@@ -31,7 +31,7 @@ class Panel(Struct, frozen=True):
     height: int = 8
     is_stacked: bool = False
     red_above: float | None = None
-    """From which value on it is red."""
+    """The value from which it is red."""
 
 
 class Row(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Row(Struct, frozen=True):
 
 
 class Dashboard(Struct, frozen=True):
-    """A page of Grafana."""
+    """A dashboard of Grafana."""
 
     uid: str
     title: str
@@ -51,7 +51,7 @@ class Dashboard(Struct, frozen=True):
 
     @property
     def queries(self) -> list[Query]:
-        """All questions of all panels."""
+        """All queries of all panels."""
         return [query for row in self.rows for panel in row.panels for query in panel.queries]
 
 
@@ -73,7 +73,7 @@ def stack(title: str, about: str, *queries: Query, unit: str = "short", width: i
 
 
 def dashboard_text(dashboard: Dashboard, others: Sequence[Dashboard]) -> str:
-    """Write a dashboard as Grafana imports it; others are linked."""
+    """Write a dashboard as Grafana imports it, with links to the others."""
     value = {
         "annotations": {"list": []},
         "description": dashboard.about,
@@ -137,7 +137,7 @@ _POOLS: Final[dict[str, Any]] = {
 
 
 def _panels(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Set panels from left to right, row by row."""
+    """Place panels from left to right, row by row."""
     place, top = 0, 0
     for row in rows:
         place += 1

@@ -1,4 +1,4 @@
-"""The metrics and labels that a query of Prometheus asks for."""
+"""The metrics and labels that a PromQL query uses."""
 
 import re
 from collections.abc import Iterator
@@ -21,26 +21,26 @@ _WORDS: Final = frozenset(f"{_FUNCTIONS} {_OPERATORS}".split())
 """Functions and operators; a query that needs another one names it here."""
 
 
-class Asked(Struct, frozen=True):
-    """A metric, and the labels by which it is selected."""
+class Selected(Struct, frozen=True):
+    """A metric and the labels in its selector."""
 
     metric: str
     labels: frozenset[str] = frozenset()
 
 
-def metrics_of(expr: str) -> list[Asked]:
+def metrics_of(expr: str) -> list[Selected]:
     """List the metrics of a query, with the labels of their selectors."""
     bare = _TEXT.sub('""', expr)
     selected = [
-        Asked(name, frozenset(_MATCHER.findall(matchers)))
+        Selected(name, frozenset(_MATCHER.findall(matchers)))
         for name, matchers in _SELECTOR.findall(bare)
     ]
     rest = _OFFSET.sub("", _RANGE.sub("", _CLAUSE.sub("", _SELECTOR.sub("", bare))))
     names = [each for each in _NAME.findall(rest) if each not in _WORDS]
-    return [*selected, *map(Asked, names)]
+    return [*selected, *map(Selected, names)]
 
 
 def clause_labels(expr: str) -> Iterator[str]:
-    """Give the labels that a query sums by or joins on."""
+    """Yield the labels that a query aggregates by or joins on."""
     for _, labels in _CLAUSE.findall(_TEXT.sub('""', expr)):
         yield from filter(None, (each.strip() for each in labels.split(",")))

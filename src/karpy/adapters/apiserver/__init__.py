@@ -1,1 +1,1 @@
-"""An API server's face for a cluster that is somewhere else: HTTP in front of the port Objects."""
+"""The HTTP API of Kubernetes in front of the port Objects, for simulated clusters."""

@@ -1,4 +1,4 @@
-"""Which handler answers which request."""
+"""The HTTP API of Kubernetes: dispatches requests to handlers, and turns errors into Statuses."""
 
 import asyncio
 import hmac
@@ -31,11 +31,11 @@ from karpy.model.kinds import POD, SERVICE_ACCOUNT, Kind
 from karpy.ports.clock import Clock
 
 BODY_MAX: Final = 3 * 2**20
-"""As large as what etcd takes, and a little more."""
+"""Largest body of a request, as in kube-apiserver: twice etcd's default limit."""
 
 Answer = Callable[[Call], Awaitable[web.StreamResponse]]
 Report = Callable[[BaseException], None]
-"""Called with bugs of Karpy of which a client gets a short message alone."""
+"""Called with unexpected errors, of which the client gets a short message only."""
 
 _OF_ONE: Final[Mapping[str, Answer]] = {
     "GET": reading.get,
@@ -54,11 +54,11 @@ _OF_MANY: Final[Mapping[str, Answer]] = {
 _HEALTH: Final = frozenset({"healthz", "livez", "readyz"})
 _IN_CORE: Final = 2
 _IN_GROUP: Final = 3
-"""How many parts of a path name a group and version."""
+"""Number of parts of a path that name group and version."""
 
 
-class Face:
-    """An API server, as far as HTTP is concerned."""
+class HttpApi:
+    """Handles the requests of an API server."""
 
     def __init__(
         self, backend: Backend, clock: Clock, token: str, report: Report | None = None
@@ -71,16 +71,16 @@ class Face:
         self._watches: set[asyncio.Task[object]] = set()
 
     def application(self) -> web.Application:
-        """Return what an HTTP server serves."""
+        """Return the aiohttp application."""
         app = web.Application(client_max_size=BODY_MAX)
         app.router.add_route("*", "/{path:.*}", self._answer)
         app.on_shutdown.append(self._end_watches)
         return app
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        with _LastWord(self._report) as last:
+        with _ErrorAnswers(self._report) as errors:
             return await self._dispatch(request)
-        return last.answer
+        return errors.answer
 
     async def _dispatch(self, request: web.Request) -> web.StreamResponse:
         parts = [part for part in request.path.split("/") if part]
@@ -144,7 +144,7 @@ class Face:
     async def _serve_special(
         self, request: web.Request, group: str, version: str, place: Place
     ) -> web.StreamResponse | None:
-        """Answer what is no object; None if it is one."""
+        """Answer a request that is not about a stored object; return None if it is about one."""
         kind = Kind(group, version, "", place.plural)
         if any(_is_at(each.kind, kind) for each in METRICS):
             raise no_metrics()
@@ -171,8 +171,8 @@ class Face:
         return await writing.bind(Call(request, self._backend, self._clock, target, form))
 
 
-class _LastWord(AbstractContextManager["_LastWord"]):
-    """Turns whatever is raised into an answer: a client must get one, whatever we did wrong."""
+class _ErrorAnswers(AbstractContextManager["_ErrorAnswers"]):
+    """Turns each exception into an answer, so that the client always gets one."""
 
     def __init__(self, report: Report | None) -> None:
         self.answer = web.Response()
@@ -197,8 +197,8 @@ class _LastWord(AbstractContextManager["_LastWord"]):
             case Exception():
                 if self._report is not None:
                     self._report(error)
-                told = Unexpected(error=error).message
-                self.answer = _refusal(ServerFault(told, status=500))
+                message = Unexpected(error=error).message
+                self.answer = _refusal(ServerFault(message, status=500))
             case _:
                 return False
         return True

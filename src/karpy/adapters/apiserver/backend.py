@@ -1,4 +1,4 @@
-"""What an API server serves: the objects of a backend."""
+"""The port for the objects that an API server serves."""
 
 from typing import Protocol
 
@@ -10,18 +10,18 @@ from karpy.ports.objects import Objects, Removal
 
 class Backend(Discovery, Protocol):
     """
-    Objects and Discovery, with what the ports leave out and HTTP needs.
+    Objects and Discovery, and the calls that HTTP needs besides.
 
-    Errors are those of the port Objects. An error may have `details`, which go into the Status.
+    Errors are the errors of the port Objects. The `details` of an error go into the Status.
     """
 
     def acting_as(self, manager: str) -> Objects:
-        """Return the objects as a manager sees them; it owns the fields that it writes."""
+        """Return the objects for a field manager, which owns the fields that it writes."""
 
     async def read(self, kind: Kind, name: str, namespace: str, *, subresource: str) -> JsonObject:
-        """Return what a subresource shows of an object: its Scale, or itself."""
+        """Return a subresource of an object: its Scale, or the object itself."""
 
     async def delete(
         self, kind: Kind, name: str, namespace: str, removal: Removal, *, is_dry_run: bool
     ) -> JsonObject | None:
-        """Delete an object; return it as long as something holds it, None once it is gone."""
+        """Delete an object; return it if finalizers or a grace period keep it, else None."""

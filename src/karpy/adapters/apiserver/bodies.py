@@ -1,4 +1,4 @@
-"""What the body of a request holds."""
+"""The bodies of requests: objects, patches and delete options."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -33,11 +33,11 @@ _SUBRESOURCES: Final = {
     "eviction": Kind("policy", "v1", "Eviction", "evictions"),
     "binding": Kind("", "v1", "Binding", "bindings"),
 }
-"""What is written to a subresource, where that is not the object itself."""
+"""The kind of the body for a subresource, where it is not the object's kind."""
 
 
 class Received:
-    """An object as it came, without the fields that its type does not know."""
+    """A received object without unknown fields, and the unknown fields."""
 
     def __init__(self, obj: JsonObject, unknown: Sequence[str]) -> None:
         self.object = obj
@@ -45,19 +45,19 @@ class Received:
 
 
 def kind_written(target: Target) -> Kind:
-    """Return the kind that a body for this target has."""
+    """Return the kind that a body for this target must have."""
     return _SUBRESOURCES.get(target.subresource, target.kind)
 
 
 async def read_object(request: web.Request, target: Target, validation: str) -> Received:
-    """Read an object; raise BadRequest if it is none, or not of the kind that belongs here."""
+    """Read an object; raise BadRequest if the body is not an object of the target's kind."""
     kind = kind_written(target)
     value = await read_any(request, kind)
     return _received(_named(value, kind, target), target, validation, is_patch=False)
 
 
 async def read_any(request: web.Request, kind: Kind) -> JsonObject:
-    """Read an object without a look at its fields."""
+    """Read an object without checking its fields."""
     media, body = _media_type(request), await request.read()
     if media == PROTOBUF:
         return _parse_protobuf(body, kind)
@@ -74,7 +74,7 @@ async def read_any(request: web.Request, kind: Kind) -> JsonObject:
 async def read_patch(
     request: web.Request, target: Target, writing: Writing
 ) -> tuple[Patch, list[str]]:
-    """Read a patch, and what to warn of; raise Invalid if the options do not go with it."""
+    """Read a patch and its warnings; raise Invalid if the options do not fit its type."""
     media = _media_type(request)
     known = [each for each in PatchType if _allows(each, target)]
     found = next((each for each in known if each.value == media), None)
@@ -105,7 +105,7 @@ def _operations(value: object) -> list[JsonObject]:
 
 
 async def read_delete_options(request: web.Request) -> JsonObject:
-    """Read how to delete; most clients have nothing to say."""
+    """Read delete options, which most clients leave out."""
     if not (await request.read()).strip():
         return {}
     value = await read_any(request, _DELETE_OPTIONS)
@@ -163,7 +163,7 @@ def _parse_yaml(text: str) -> object:
 
 
 def _named(value: JsonObject, kind: Kind, target: Target) -> JsonObject:
-    """Return an object that says what it is; built-in kinds may leave it to the path."""
+    """Return an object with its apiVersion and kind, which built-in kinds may omit."""
     version, name = value.get("apiVersion"), value.get("kind")
     if target.resource.definition is not None and not target.subresource and not (version and name):
         raise BadRequest(
@@ -187,7 +187,7 @@ def _named(value: JsonObject, kind: Kind, target: Target) -> JsonObject:
 
 
 def _is_version(given: str, kind: Kind) -> bool:
-    # An Eviction of the first version is taken as well, since some clients never changed.
+    # Some clients still send the Eviction of policy/v1beta1, which kube-apiserver accepts.
     return given == kind.api_version or (kind.name == "Eviction" and given == "policy/v1beta1")
 
 
@@ -212,7 +212,7 @@ def _received(value: JsonObject, target: Target, validation: str, *, is_patch: b
 
 
 def _type_name(kind: Kind, name: str = "") -> str:
-    """Return the name of the type of a kind, or of another one of the same group."""
+    """Return Go's name of a kind's type, or of another type of the same group."""
     group = kind.group.partition(".")[0] or "core"
     return f"{group}.{kind.version}.{name or kind.name}"
 
@@ -225,7 +225,7 @@ def _unfit(kind: Kind, problem: str, *, is_patch: bool) -> ClusterError:
 
 
 class PatchInvalid(Invalid):
-    """A patch asks for what the kind cannot be."""
+    """A patch does not fit the type of the kind."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f' "" is invalid: patch: Invalid value: {problem}', status=422)

@@ -1,4 +1,4 @@
-"""One request, understood: what it is about, and how its answer is to look."""
+"""A parsed request: its target, its options and the form of its answer."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -39,19 +39,19 @@ class Call:
 
     @property
     def agent(self) -> str:
-        """The program that asks."""
+        """The User-Agent of the client."""
         return self.request.headers.get("User-Agent", "")
 
     def objects(self, manager: str = "") -> Objects:
-        """Return the objects as the caller sees and writes them."""
+        """Return the objects of the backend for a field manager."""
         return self.backend.acting_as(manager)
 
     def writing(self, options: str) -> Writing:
-        """Read how a write is to be taken."""
+        """Read the options of a write."""
         return read_writing(self.params, self.agent, options)
 
     def shown(self, obj: JsonObject, *, is_first: bool = True) -> JsonObject:
-        """Return an object in the form that was asked for; only a first table has heads."""
+        """Return an object in the requested form; only the first table has column definitions."""
         match self.form.view:
             case View.TABLE:
                 return self._table([obj], obj["metadata"], is_first=is_first)
@@ -60,7 +60,7 @@ class Call:
         return obj
 
     def shown_list(self, page: Page) -> JsonObject:
-        """Return objects in the form that was asked for."""
+        """Return a list in the requested form."""
         kind = self.target.kind
         meta: JsonObject = {"resourceVersion": page.version}
         if page.token:
@@ -116,12 +116,12 @@ HEADERS: Mapping[str, str] = {"Cache-Control": "no-cache, private"}
 
 
 def json_response(body: object, *, status: int = 200, content_type: str = "") -> web.Response:
-    """Answer with JSON, whatever was asked for."""
+    """Return a JSON answer, whatever form was requested."""
     response = web.Response(body=_encode(body), status=status, headers=HEADERS)
     response.headers["Content-Type"] = content_type or "application/json"
     return response
 
 
 def _without_type(obj: JsonObject) -> JsonObject:
-    """Leave out of an object what the list says already."""
+    """Return an object without kind and apiVersion, which the list states."""
     return {key: value for key, value in obj.items() if key not in {"kind", "apiVersion"}}

@@ -1,4 +1,4 @@
-"""What a refusal says, taken apart for programs."""
+"""The details of a Status, read from the message of an error."""
 
 import re
 from typing import Final
@@ -29,13 +29,13 @@ _FAULT: Final = re.compile(
 
 
 def cause_of(problem: str, field: str) -> JsonObject:
-    """Say what is wrong with a field: `Required value`, `Invalid value: "x": must be …`."""
+    """Return the cause for a faulty field: `Required value`, `Invalid value: "x": must be …`."""
     reason = _REASONS.get(problem.partition(":")[0], "FieldValueInvalid")
     return {"reason": reason, "message": problem, "field": field}
 
 
 def details_of(message: str) -> JsonObject:
-    """Return which object a message is about, and what is wrong with it, as far as it says so."""
+    """Return the object and the causes that a message names; empty if it names none."""
     if match := _INVALID.match(message):
         return {
             "name": match["name"],

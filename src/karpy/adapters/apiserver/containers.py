@@ -1,4 +1,4 @@
-"""What leads into containers, of which there are none."""
+"""Errors for requests that need running containers, metrics or tokens, which do not exist."""
 
 from typing import Final
 
@@ -15,12 +15,12 @@ _NOTHING: Final = {
 
 
 def leads_into_containers(subresource: str) -> bool:
-    """Tell whether a part of a pod is of no use without containers."""
+    """Say whether a subresource of a pod needs running containers."""
     return subresource in _NOTHING
 
 
 def no_containers(subresource: str, name: str) -> BadRequest:
-    """Say politely why there is nothing to see."""
+    """Return the error for a subresource that needs containers."""
     return BadRequest(
         f'pod "{name}" is simulated: there are no containers here, hence {_NOTHING[subresource]}',
         status=400,
@@ -29,7 +29,7 @@ def no_containers(subresource: str, name: str) -> BadRequest:
 
 
 def no_metrics() -> ServerFault:
-    """Say politely why nothing is measured."""
+    """Return the error for a request for metrics."""
     return ServerFault(
         "pods and nodes are simulated: there are no containers here, hence nothing to measure",
         status=503,
@@ -38,7 +38,7 @@ def no_metrics() -> ServerFault:
 
 
 def no_tokens(name: str) -> BadRequest:
-    """Say politely that service accounts have no tokens."""
+    """Return the error for a request for a service account's token."""
     return BadRequest(
         f'service account "{name}" gets no token: there is one for all, in the kubeconfig',
         status=400,

@@ -1,4 +1,4 @@
-"""A certificate to serve with."""
+"""The server's certificate and its authority."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -21,21 +21,21 @@ from karpy.adapters.apiserver.kubeconfigs import write_privately
 
 _LIFE: Final = timedelta(days=365)
 _SLACK: Final = timedelta(hours=1)
-"""Clocks differ: a certificate is valid from a little before it was made."""
+"""A certificate is valid from this long before its creation, since clocks differ."""
 
 
 class Identity(Struct, frozen=True):
-    """A server's certificate and key, and the authority that vouches for them; all as PEM."""
+    """A server's certificate, its key and its authority, as PEM."""
 
     authority: str
     certificate: str
     key: str
 
     def context(self) -> ssl.SSLContext:
-        """Return what to serve TLS with."""
+        """Return the TLS context of the server."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         with TemporaryDirectory(prefix="karpy-") as folder:
-            # The only way into OpenSSL is a file; this one is gone before the first connection.
+            # `ssl` loads certificates from files only; this file is removed at once.
             path = Path(folder, "server.pem")
             write_privately(path, self.key + self.certificate)
             context.load_cert_chain(path)
@@ -43,7 +43,7 @@ class Identity(Struct, frozen=True):
 
 
 def make_identity(hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> Identity:
-    """Make an authority and let it vouch for a server of these names and addresses."""
+    """Make an authority, and a server certificate for these names and addresses."""
     authority_key, key = generate_private_key(SECP256R1()), generate_private_key(SECP256R1())
     issuer = _name("karpy-ca")
     usage = _key_usage(signs_certificates=True)

@@ -1,4 +1,4 @@
-"""Plain objects held against their types, as a server does that decodes into structures."""
+"""Checks JSON objects against the built-in types, with the errors of Go's decoder."""
 
 import binascii
 import re
@@ -20,14 +20,14 @@ _GO_SCALARS: Final = {"double": "float64", "bytes": "[]uint8", "object": "map[st
 
 
 class Mismatch(ValueError):
-    """A value cannot be what its type says; the text is what Go would say."""
+    """A value does not fit its type; the text is that of Go's decoder."""
 
 
 class Decoder:
     """
-    Reads objects of a type; fields it does not know are dropped and noted in `unknown`.
+    Reads objects of a type; unknown fields are dropped and listed in `unknown`.
 
-    A patch may hold nulls, which delete, and directives, which begin with a dollar sign.
+    A patch may hold nulls, which delete fields, and directives, which begin with a dollar sign.
     """
 
     def __init__(self, *, is_patch: bool = False) -> None:
@@ -81,7 +81,7 @@ class Decoder:
 
 
 class _Place:
-    """Where a value is: as people see it, and as Go names it."""
+    """The place of a value: its path for messages, and Go's name of its field."""
 
     __slots__ = ("owner", "path", "shown")
 

@@ -1,4 +1,4 @@
-"""Answering delete, of one object or of many."""
+"""Handlers of delete and deletecollection."""
 
 from aiohttp import web
 
@@ -11,7 +11,7 @@ from karpy.model.kinds import NAMESPACE, POD
 
 
 async def delete(call: Call) -> web.Response:
-    """Delete an object; answer with it, or with a Status once it is gone."""
+    """Delete an object; answer with it if it is still there, else with a Status."""
     target = call.target
     if target.subresource:
         raise not_allowed()
@@ -22,12 +22,12 @@ async def delete(call: Call) -> web.Response:
     )
     if left is not None:
         return call.answer(call.shown(left))
-    # Clients of pods expect to see the pod, even if it went at once.
+    # For pods kube-apiserver answers with the pod, even if it is deleted at once.
     return call.answer(call.shown(before) if target.kind == POD else success(target.kind, before))
 
 
 async def delete_collection(call: Call) -> web.Response:
-    """Delete all objects that selectors choose, and answer with them."""
+    """Delete all objects that match the selectors, and answer with them."""
     target = call.target
     is_everywhere = target.kind.is_namespaced and not target.namespace
     if is_everywhere or target.kind == NAMESPACE:
@@ -46,6 +46,6 @@ async def delete_collection(call: Call) -> web.Response:
                 is_dry_run=is_dry_run,
             )
         except NotFound:
-            # It was deleted with another one, or by another request.
+            # Deleted by garbage collection or another request.
             continue
     return call.answer(call.shown_list(page))

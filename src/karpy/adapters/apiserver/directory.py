@@ -1,4 +1,4 @@
-"""The documents by which clients find out what is served."""
+"""The discovery documents: groups, versions and resources."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,7 +56,7 @@ class Entry(Struct, frozen=True):
 
 
 class Directory:
-    """Everything that is served, by group and version."""
+    """All served resources, by group and version."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._entries: dict[str, dict[str, list[Entry]]] = {}
@@ -65,24 +65,24 @@ class Directory:
             versions.setdefault(entry.kind.version, []).append(entry)
 
     def core_versions(self, address: str) -> JsonObject:
-        """Answer `/api`."""
+        """Return the document of `/api`."""
         where = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
         versions = self._versions("")
         return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": where}
 
     def groups(self) -> JsonObject:
-        """Answer `/apis`."""
+        """Return the document of `/apis`."""
         found = [self._group(name) for name in self._entries if name]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": found}
 
     def group(self, name: str) -> JsonObject | None:
-        """Answer `/apis/GROUP`."""
+        """Return the document of `/apis/GROUP`."""
         if not name or name not in self._entries:
             return None
         return {"kind": "APIGroup", "apiVersion": "v1", **self._group(name)}
 
     def resources(self, group: str, version: str) -> JsonObject | None:
-        """Answer `/apis/GROUP/VERSION`."""
+        """Return the document of `/apis/GROUP/VERSION`."""
         entries = self._entries.get(group, {}).get(version)
         if entries is None:
             return None
@@ -96,7 +96,7 @@ class Directory:
         }
 
     def aggregated(self, *, is_core: bool) -> JsonObject:
-        """Answer `/api` or `/apis` with everything at once."""
+        """Return the aggregated document of `/api` or `/apis`, with all resources."""
         items = [
             {
                 "metadata": {"name": name} if name else {},
@@ -131,7 +131,7 @@ class Directory:
 
 
 def _maturity(version: str) -> tuple[int, int, int, str]:
-    """Order versions as Kubernetes does: v2, v1, v1beta1, v1alpha1, then whatever there is."""
+    """Return a sort key as Kubernetes orders versions: v2, v1, v1beta1, v1alpha1, then others."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (-1, 0, 0, version)

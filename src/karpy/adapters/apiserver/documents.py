@@ -1,4 +1,4 @@
-"""Answering what is served, and with which schemas."""
+"""Handlers of discovery, OpenAPI and version."""
 
 from typing import Final
 
@@ -24,23 +24,23 @@ _VERSION: Final = {
     "compiler": "",
     "platform": "",
 }
-"""Of the API that is spoken; clients look at it before they use what is new."""
+"""The version of Kubernetes that the API implements; clients check it before they use features."""
 _PROTOBUF_ASKED: Final = "com.github.proto-openapi.spec.v2"
 _PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
 class Documents:
-    """Everything about the server but its objects."""
+    """Answers the requests that are not about objects."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     def version(self) -> web.Response:
-        """Answer which API is spoken."""
+        """Answer `/version`."""
         return json_response(_VERSION)
 
     def answer(self, request: web.Request, parts: list[str]) -> web.Response:
-        """Answer a path that leads to no object; raise NotFound."""
+        """Answer a path outside of the resources; raise NotFound."""
         if request.method not in {"GET", "HEAD"}:
             raise not_allowed() if parts else nothing_there()
         match parts:
@@ -91,7 +91,7 @@ class Documents:
     def _old_schemas(self, request: web.Request) -> web.Response:
         accept = request.headers.get("Accept", "*/*")
         if _PROTOBUF_ASKED in accept:
-            # kubectl asks for it where it knows no schema of a kind, and takes no other form.
+            # kubectl requests this for kinds without a schema, and accepts no other form.
             return web.Response(body=NO_SCHEMAS, content_type=_PROTOBUF)
         if JSON not in accept and "*/*" not in accept:
             raise BadRequest(f"only {JSON} is served", status=406)

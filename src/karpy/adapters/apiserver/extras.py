@@ -1,4 +1,4 @@
-"""What is served besides objects: questions about rights, bindings, absent metrics."""
+"""Resources without stored objects: access reviews, bindings, absent metrics."""
 
 from typing import Final
 
@@ -10,11 +10,11 @@ _CREATE: Final = ("create",)
 
 
 class Extra(Struct, frozen=True):
-    """A resource without objects."""
+    """A resource without stored objects."""
 
     kind: Kind
     verbs: tuple[str, ...] = _CREATE
-    """Without verbs it is not listed among the resources one can use."""
+    """Without verbs, `kubectl api-resources` does not list it."""
 
 
 def _reviews(group: str, *names: str) -> tuple[Extra, ...]:
@@ -29,7 +29,7 @@ METRICS: Final = (
     Extra(Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", is_namespaced=False), ()),
     Extra(Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods"), ()),
 )
-"""Served so that `kubectl top` asks, and can be told why there is nothing to see."""
+"""Served so that `kubectl top` sends its request, and shows why there are no metrics."""
 REVIEWS: Final = (
     *_reviews("authentication.k8s.io", "SelfSubjectReview", "TokenReview"),
     *_reviews(
@@ -49,4 +49,4 @@ CONTAINER_SUBRESOURCES: Final = {
     "portforward": Kind("", "v1", "PodPortForwardOptions", ""),
     "proxy": Kind("", "v1", "PodProxyOptions", ""),
 }
-"""Parts of a pod that lead into its containers; of services and nodes, only `proxy` does."""
+"""Subresources that need running containers; of services and nodes it is `proxy` only."""

@@ -10,11 +10,11 @@ from karpy.codec.limits import Unparsable
 from karpy.codec.yamltext import parse_yaml
 
 CONTEXT: Final = "karpy-cluster"
-"""The name of the only context in our kubeconfigs, by which we know them again."""
+"""The only context in a kubeconfig that Karpy writes; it marks the file as Karpy's."""
 
 
 def is_ours(path: Path) -> bool:
-    """Tell whether a file is a kubeconfig that Karpy wrote, without additions."""
+    """Say whether a file is a kubeconfig that Karpy wrote, without additions."""
     try:
         found: Any = parse_yaml(path.read_text(encoding="utf-8"))
         return [each["name"] for each in found["contexts"]] == [CONTEXT]
@@ -23,7 +23,7 @@ def is_ours(path: Path) -> bool:
 
 
 def write_kubeconfig(path: Path, *, server: str, authority: str, token: str) -> None:
-    """Write a kubeconfig with one context, for no eyes but its owner's."""
+    """Write a kubeconfig with one context, readable by its owner only."""
     cluster = {
         "server": server,
         "certificate-authority-data": b64encode(authority.encode()).decode(),
@@ -40,9 +40,9 @@ def write_kubeconfig(path: Path, *, server: str, authority: str, token: str) -> 
 
 
 def write_privately(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, from its first byte on."""
+    """Write a file that only its owner can read at any time."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
-        # One that was there before keeps its mode otherwise.
+        # `os.open` does not change the mode of an existing file.
         path.chmod(0o600)
         file.write(text)

@@ -1,4 +1,4 @@
-"""In which form a client wants its answer."""
+"""Content negotiation: the form of an answer, from the Accept header."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -15,7 +15,7 @@ _META: Final = "meta.k8s.io"
 
 
 class View(Enum):
-    """What is shown of objects; the value is how clients ask for it."""
+    """Whole objects, their metadata or a table; the value is the `as` parameter of Accept."""
 
     WHOLE = ""
     TABLE = "Table"
@@ -23,7 +23,7 @@ class View(Enum):
 
 
 class Form(Struct, frozen=True):
-    """How an answer is written."""
+    """The view and the media type of an answer."""
 
     view: View = View.WHOLE
     is_yaml: bool = False
@@ -39,7 +39,7 @@ class _Clause(Struct, frozen=True):
 
 
 def negotiate(accept: str) -> Form:
-    """Choose the first form asked for that we can write; raise BadRequest (406) for none."""
+    """Choose the first supported form; raise BadRequest (406) if there is none."""
     for clause in _clauses(accept or "*/*"):
         if clause.media != YAML and clause.media not in {JSON, *_ANY}:
             continue
@@ -55,7 +55,7 @@ def negotiate(accept: str) -> Form:
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Tell whether a client wants all of discovery at once."""
+    """Say whether a client accepts aggregated discovery."""
     for clause in _clauses(accept or "*/*"):
         if clause.params.get("as") == "APIGroupDiscoveryList":
             if clause.media == JSON and clause.params.get("v") == "v2":

@@ -1,4 +1,4 @@
-"""The schemas of what is served, as `kubectl explain` and validating clients read them."""
+"""The OpenAPI schemas of the served kinds, for `kubectl explain` and validating clients."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -49,15 +49,15 @@ _NAMED: Final = {
     "Quantity": "io.k8s.apimachinery.pkg.api.resource.Quantity",
     "IntOrString": "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
 }
-"""Scalars that the world knows by a name."""
+"""Scalars with a schema of their own."""
 
 
 NO_SCHEMAS: Final = b"\n\x032.0\x12\x13\n\nKubernetes\x12\x05v1.36"
-"""OpenAPI 2.0 without a schema as gnostic writes it in protobuf; version 3 has the schemas."""
+"""An OpenAPI 2.0 document without schemas, in gnostic's protobuf; OpenAPI 3 has the schemas."""
 
 
 def index(resources: Sequence[Resource]) -> JsonObject:
-    """Answer `/openapi/v3`: where the schemas of each group and version are."""
+    """Return `/openapi/v3`: the paths of the schemas of each group and version."""
     paths = {}
     for path, members in by_path(resources).items():
         digest = sha256(msgspec.json.encode([_state(each) for each in members])).hexdigest()
@@ -66,7 +66,7 @@ def index(resources: Sequence[Resource]) -> JsonObject:
 
 
 def document(members: Iterable[Resource]) -> JsonObject:
-    """Answer `/openapi/v3/…`: the schemas of a group and version."""
+    """Return `/openapi/v3/…`: the schemas of a group and version."""
     listed = list(members)
     schemas: JsonObject = {}
     paths: JsonObject = {}
@@ -82,7 +82,7 @@ def document(members: Iterable[Resource]) -> JsonObject:
 
 
 def old_document(resources: Iterable[Resource]) -> bytes:
-    """Answer `/openapi/v2`: all schemas at once, without paths."""
+    """Return `/openapi/v2`: all schemas, without paths."""
     schemas: JsonObject = {}
     for each in resources:
         schemas.update(_schemas(each))
@@ -99,7 +99,7 @@ def by_path(resources: Iterable[Resource]) -> dict[str, list[Resource]]:
 
 
 def _state(resource: Resource) -> list[object]:
-    """Return what the schemas of a kind depend on."""
+    """Return everything that the schemas of a kind depend on, as the key of a cache."""
     meta = (resource.definition or {}).get("metadata") or {}
     return [resource.kind.name, meta.get("uid"), meta.get("resourceVersion")]
 
@@ -168,7 +168,7 @@ def _list_schema(resource: Resource) -> JsonObject:
 
 @cache
 def _closure(names: tuple[str, ...]) -> Mapping[str, JsonObject]:
-    """Return the schemas of types and of all types that they are made of."""
+    """Return the schemas of types and of the types of their fields, recursively."""
     found: dict[str, JsonObject] = {}
     waiting, seen = list(names), set(names)
     while waiting:

@@ -1,4 +1,4 @@
-"""What the query of a request asks for."""
+"""The query parameters of requests."""
 
 import json
 import re
@@ -20,28 +20,28 @@ _GRACE_MAX: Final = 2**31 - 1
 _MANAGER_MAX: Final = 128
 _SHOWN_MAX: Final = 100
 _BROKEN: Final = frozenset(map(chr, range(0xDC80, 0xDD00)))
-"""What aiohttp makes of bytes that are not UTF-8."""
+"""The characters into which aiohttp decodes bytes that are not UTF-8."""
 _TRUE: Final = frozenset({"1", "true", "t", "True", "TRUE", "T"})
 _NOT_OLDER: Final = "NotOlderThan"
 _EXACT: Final = "Exact"
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 NOW: Final = frozenset({"", "0"})
-"""Versions that mean: whatever there is."""
+"""Resource versions that mean any version."""
 
 
 class Listing(Struct, frozen=True):
-    """Which objects, how many, and as of when."""
+    """The options of a list."""
 
     query: Query
     limit: int = 0
     token: str = ""
     version: str = ""
     is_exact: bool = False
-    """Only as of that very version."""
+    """Whether the list must be as of exactly that version."""
 
 
 class Watching(Struct, frozen=True):
-    """Which changes to tell, from when and how long."""
+    """The options of a watch."""
 
     query: Query
     version: str = ""
@@ -51,7 +51,7 @@ class Watching(Struct, frozen=True):
 
 
 class Writing(Struct, frozen=True):
-    """How a write is to be taken."""
+    """The options of a write."""
 
     manager: str
     validation: str = "Warn"
@@ -60,14 +60,14 @@ class Writing(Struct, frozen=True):
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Raise BadRequest for a header that is not UTF-8, and can be put into no answer."""
+    """Raise BadRequest for a header that is not UTF-8, which no answer could quote."""
     for name, value in headers.items():
         if not value.isascii() and any(each in _BROKEN for each in value):
             raise BadRequest(f"the header `{name}` is not UTF-8", status=400)
 
 
 def is_watch(params: Mapping[str, str]) -> bool:
-    """Tell whether a list is meant to go on."""
+    """Say whether a list request asks for a watch."""
     return _flag(params, "watch")
 
 
@@ -142,7 +142,7 @@ def read_writing(params: Mapping[str, str], agent: str, options: str) -> Writing
 
 
 def is_dry(text: str, options: str) -> bool:
-    """Read whether a write is only tried."""
+    """Say whether a write is a dry run."""
     if text not in {"", "All"}:
         problem = f'Unsupported value: ["{text}"]: supported values: "All"'
         raise OptionsInvalid(options, [("dryRun", problem)])
@@ -150,7 +150,7 @@ def is_dry(text: str, options: str) -> bool:
 
 
 def read_removal(params: Mapping[str, str], body: JsonObject) -> tuple[Removal, bool]:
-    """Read how to delete, and whether only to try; what the body says counts."""
+    """Read the options of a delete, and whether it is a dry run; the body overrides the query."""
     guards = body.get("preconditions") or {}
     grace = body.get("gracePeriodSeconds")
     if grace is None and "gracePeriodSeconds" in params:
@@ -186,7 +186,7 @@ def _flag(params: Mapping[str, str], name: str) -> bool:
 
 
 def _number(params: Mapping[str, str], name: str) -> int:
-    """Read a number as Go does; one that is not given is 0."""
+    """Read a number as Go does; a missing one is 0."""
     text = params.get(name, "0")
     if problem := _why_no_number(text, -_INT64, _INT64):
         raise BadRequest(f'strconv.ParseInt: parsing "{_cut(text)}": {problem}', status=400)
@@ -194,7 +194,7 @@ def _number(params: Mapping[str, str], name: str) -> int:
 
 
 def _count(params: Mapping[str, str], name: str) -> int:
-    """Read a number that counts something."""
+    """Read a number that must not be negative."""
     number = _number(params, name)
     if number < 0:
         why = f'"{name}" is {number}: must be greater than or equal to 0'

@@ -1,4 +1,4 @@
-"""Objects as Go programs send them: protobuf, in an envelope that says what it holds."""
+"""Objects in protobuf, as Go programs send them, in an envelope with apiVersion and kind."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -23,18 +23,18 @@ _LAST_BYTE_MAX: Final = 0x7F
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Raw = int | bytes
-"""What stands on the wire: a number, or bytes that mean anything."""
+"""A value on the wire: a number, or bytes whose meaning depends on the field."""
 
 
 class Malformed(ValueError):
-    """Bytes are no message, or not of the type that they should be."""
+    """Bytes are not a message of the expected type."""
 
 
 def read_envelope(body: bytes, type_of: Callable[[str, str], str]) -> JsonObject:
     """
     Return the object in an envelope; raise Malformed.
 
-    `type_of` tells the name of the type from an API version and a kind.
+    `type_of` returns the name of the type for an API version and a kind.
     """
     if not body.startswith(_MAGIC):
         msg = "it does not begin as objects do"
@@ -48,7 +48,7 @@ def read_envelope(body: bytes, type_of: Callable[[str, str], str]) -> JsonObject
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Raw]]:
-    """Walk through the fields of a message."""
+    """Yield number and value of each field of a message."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -91,7 +91,7 @@ def _numbered(type_: str) -> Mapping[int, Field]:
 
 
 def _message(data: bytes, type_: str) -> JsonObject:
-    """Read a message; what protobuf sends although it is nothing is left out."""
+    """Read a message; leave out zero values, which protobuf may send for unset fields."""
     if type_ not in shapes():
         msg = f"{type_} is not known in this form"
         raise Malformed(msg)
@@ -124,7 +124,7 @@ def _add(made: JsonObject, field: Field, raw: Raw) -> None:
 
 def _value(raw: Raw, type_: str) -> object:
     if type_.startswith(LIST):
-        # A list within a map is a message of its own.
+        # A list within a map is encoded as a message with one repeated field.
         return [_value(each, type_[2:]) for number, each in _fields(_bytes(raw)) if number == 1]
     read = _SCALARS.get(type_)
     return read(raw) if read is not None else _message(_bytes(raw), type_)
@@ -141,7 +141,7 @@ def _integer(raw: Raw) -> int:
     if not isinstance(raw, int):
         msg = "a message stands where a number should"
         raise Malformed(msg)
-    # Negative numbers come as their complement, in 64 bits.
+    # Negative numbers are encoded as 64-bit two's complement.
     return raw - 2**64 if raw >= 2**63 else raw
 
 

@@ -1,4 +1,4 @@
-"""Answering get and list."""
+"""Handlers of get and list."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _READABLE: Final = frozenset({"", "status", "scale", "resize"})
 
 
 async def get(call: Call) -> web.Response:
-    """Answer with one object, or what a subresource shows of it."""
+    """Answer with an object or a subresource of it."""
     target = call.target
     if target.subresource not in _READABLE:
         raise not_allowed()
@@ -29,31 +29,32 @@ async def get(call: Call) -> web.Response:
 
 
 async def list_objects(call: Call) -> web.Response:
-    """Answer with the objects of a kind, all of them or a page."""
-    asked = read_listing(call.params, call.target.namespace)
+    """Answer with a list, or a page of it."""
+    options = read_listing(call.params, call.target.namespace)
     page = await call.objects().list(
-        call.target.kind, asked.query, limit=asked.limit, token=asked.token
+        call.target.kind, options.query, limit=options.limit, token=options.token
     )
-    if asked.version not in NOW:
-        check_reachable(asked.version, page)
-        if asked.is_exact and asked.version != page.version:
+    if options.version not in NOW:
+        check_reachable(options.version, page)
+        if options.is_exact and options.version != page.version:
             raise Expired(
-                f"The resourceVersion for the provided list is too old: {asked.version}", status=410
+                f"The resourceVersion for the provided list is too old: {options.version}",
+                status=410,
             )
     return call.answer(call.shown_list(page))
 
 
 def check_reachable(version: str, page: Page) -> None:
-    """Raise ServerFault (504) if a version has not been reached yet."""
+    """Raise ServerFault (504) if the requested version is newer than the page."""
     if version.isdecimal() and page.version.isdecimal() and int(version) > int(page.version):
         raise VersionTooLarge(version, page.version)
 
 
 class VersionTooLarge(ServerFault):
-    """A client asks for a version that is still to come."""
+    """A client requests a resource version that the server has not reached."""
 
-    def __init__(self, asked: str, current: str) -> None:
-        message = f"Too large resource version: {asked}, current: {current}"
+    def __init__(self, options: str, current: str) -> None:
+        message = f"Too large resource version: {options}, current: {current}"
         super().__init__(message, status=504, retry_after=1)
         self.details = {
             "causes": [

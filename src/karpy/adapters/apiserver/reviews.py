@@ -1,4 +1,4 @@
-"""Questions about rights: a request with the token may do everything."""
+"""Access and token reviews: a request with the token may do everything."""
 
 from typing import Final
 
@@ -38,7 +38,7 @@ async def answer_review(request: web.Request, kind: Kind, token: str) -> web.Res
 
 
 def review(kind: str, asked: JsonObject, token: str) -> JsonObject:
-    """Answer a review."""
+    """Return a review with its status."""
     match kind:
         case "SelfSubjectReview":
             status: JsonObject = {"userInfo": _WHO}

@@ -1,4 +1,4 @@
-"""The face on a socket: TLS on loopback, and a token to come in with."""
+"""The API server on a socket: TLS on loopback, with a bearer token."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from aiohttp import web
 
-from karpy.adapters.apiserver.application import Face, Report
+from karpy.adapters.apiserver.application import HttpApi, Report
 from karpy.adapters.apiserver.backend import Backend
 from karpy.adapters.apiserver.credentials import make_identity
 from karpy.adapters.apiserver.kubeconfigs import write_kubeconfig
@@ -18,15 +18,15 @@ from karpy.ports.clock import Clock
 HOST: Final = "127.0.0.1"
 _SECONDS_TO_END: Final = 1.0
 _LINE_MAX: Final = 2**20
-"""So many bytes may a path with its query have, or a header, as for an API server."""
+"""Longest path with query, and longest header, in bytes, as in kube-apiserver."""
 
 
 class ApiServer:
     """
-    Serves a backend on loopback for as long as it is entered.
+    Serves a backend on loopback while the context is open.
 
-    Port 0 is any that is free. A request with the token may do everything; without it there
-    are only health and version.
+    Port 0 picks a free port. A request with the token may do everything; without the token only
+    health and version are served.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class ApiServer:
         self.token = token or token_hex(16)
         self._port = port
         self._identity = make_identity()
-        face = Face(backend, clock, self.token, report)
+        http_api = HttpApi(backend, clock, self.token, report)
         self._runner = web.AppRunner(
-            face.application(),
+            http_api.application(),
             access_log=None,
             handler_cancellation=True,
             max_line_size=_LINE_MAX,
@@ -75,12 +75,12 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The address of the server."""
         return f"https://{HOST}:{self._port}"
 
     @property
     def authority(self) -> str:
-        """The certificate, as PEM, that the server's is to be checked against."""
+        """The authority of the server's certificate, as PEM."""
         return self._identity.authority
 
     async def _end(self) -> None:
@@ -88,7 +88,7 @@ class ApiServer:
         open_ones = [each.transport for each in server.connections] if server else []
         await self._runner.cleanup()
         for transport in open_ones:
-            # TLS closes with a message and waits for an answer; an idle client gives none.
+            # TLS waits for the client to confirm the close, which an idle client does not do.
             if transport is not None:
                 transport.abort()
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The types of the built-in kinds, as shapes.txt writes them down."""
+"""The types of the built-in kinds, read from shapes.txt."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -22,7 +22,7 @@ _PACKAGES: Final[Mapping[str, str]] = {
     "meta": "io.k8s.apimachinery.pkg.apis.meta",
     "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
 }
-"""Where a type is not in a package of `io.k8s.api`."""
+"""The packages of types outside of `io.k8s.api`."""
 
 
 class Field(Struct, frozen=True):
@@ -30,12 +30,12 @@ class Field(Struct, frozen=True):
 
     name: str
     type: str
-    """A scalar, the name of a shape, or one of these within `[]` or `{}`."""
+    """A scalar or the name of a shape, or `[]` or `{}` and the type of the items."""
     number: int = 0
-    """By which protobuf knows it; 0 if it does not."""
+    """The number of the field in protobuf; 0 if it has none."""
     is_required: bool = False
     is_pointer: bool = False
-    """Whether zero is a value, and not the same as nothing."""
+    """Whether zero differs from an unset field."""
     marks: Mapping[str, str] = {}
     about: str = ""
 
@@ -44,16 +44,16 @@ class Shape(Struct, frozen=True):
     """A type with fields."""
 
     name: str
-    """As in `core.v1.PodSpec`."""
+    """The name within `io.k8s.api`: `core.v1.PodSpec`."""
     fields: Mapping[str, Field]
     marks: Mapping[str, str] = {}
     about: str = ""
     inlined: Mapping[int, str] = {}
-    """Messages of protobuf whose fields are all here."""
+    """Embedded protobuf messages whose fields are inlined, by number."""
 
     @property
     def full_name(self) -> str:
-        """The name by which the world knows it: `io.k8s.api.core.v1.PodSpec`."""
+        """The name in OpenAPI documents: `io.k8s.api.core.v1.PodSpec`."""
         package, _, rest = self.name.partition(".")
         return f"{_PACKAGES.get(package, f'io.k8s.api.{package}')}.{rest}"
 
@@ -72,7 +72,7 @@ def shape_of(kind: Kind) -> Shape | None:
 
 
 def inner(type_: str) -> str:
-    """Return the type within all lists and maps."""
+    """Return the type of the items within all lists and maps."""
     while type_.startswith((LIST, MAP)):
         type_ = type_[2:]
     return type_

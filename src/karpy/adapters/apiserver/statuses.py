@@ -1,4 +1,4 @@
-"""What a server answers when there is no object to answer with."""
+"""Status objects for errors and deletions, and common errors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -49,7 +49,7 @@ _FAULT: Final = 500
 
 
 def failure(error: ClusterError, kind: Kind | None = None, name: str = "") -> JsonObject:
-    """Say what went wrong, and with which object if that is known."""
+    """Return the Status for an error, with its object if that is known."""
     code, reason = _code_and_reason(error)
     return {
         "kind": "Status",
@@ -58,14 +58,14 @@ def failure(error: ClusterError, kind: Kind | None = None, name: str = "") -> Js
         "status": "Failure",
         "message": error.message,
         "reason": reason,
-        # There must be details, even if there are none: kubectl looks into them.
+        # kubectl reads `details` without a check, so an empty one is needed.
         "details": _details(error, kind, name),
         "code": code,
     }
 
 
 def success(kind: Kind, obj: JsonObject) -> JsonObject:
-    """Say that an object is gone."""
+    """Return the Status for a deleted object."""
     meta = obj["metadata"]
     details = {"name": meta["name"], "group": kind.group, "kind": kind.plural, "uid": meta["uid"]}
     return {
@@ -78,22 +78,22 @@ def success(kind: Kind, obj: JsonObject) -> JsonObject:
 
 
 def nothing_there() -> NotFound:
-    """Say that nothing is served at a path."""
+    """Return the error for a path at which nothing is served."""
     return NotFound("the server could not find the requested resource", status=404)
 
 
 def not_allowed() -> BadRequest:
-    """Say that this cannot be done there."""
+    """Return the error for a verb that the resource does not support."""
     return BadRequest("the server does not allow this method on the requested resource", status=405)
 
 
 def bad_options(options: str, field: str, problem: str) -> "OptionsInvalid":
-    """Say that a parameter of the request makes no sense."""
+    """Return the error for an invalid parameter of a request."""
     return OptionsInvalid(options, [(field, problem)])
 
 
 class OptionsInvalid(Invalid):
-    """Parameters of a request make no sense; `details` go into the Status."""
+    """Parameters of a request are invalid; `details` go into the Status."""
 
     def __init__(self, options: str, faults: Sequence[tuple[str, str]]) -> None:
         what = ", ".join(f"{field}: {problem}" for field, problem in faults)

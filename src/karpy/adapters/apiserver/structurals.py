@@ -1,4 +1,4 @@
-"""Fields of custom resources that their schema does not know."""
+"""Unknown fields of custom resources, by their structural schema."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,19 +13,19 @@ _TYPE_META: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def version_of(definition: JsonObject, version: str) -> JsonObject:
-    """Return what a CustomResourceDefinition says about one of its versions."""
+    """Return the entry of a version in a CustomResourceDefinition."""
     versions: list[JsonObject] = definition["spec"]["versions"]
     return next((each for each in versions if each["name"] == version), {})
 
 
 def schema_of(definition: JsonObject, version: str) -> JsonObject:
-    """Return the schema of a version; an empty one knows nothing and keeps everything."""
+    """Return the schema of a version; an empty one if there is none, which keeps all fields."""
     schema = version_of(definition, version).get("schema") or {}
     return dict(schema.get("openAPIV3Schema") or {_KEEPS: True})
 
 
 def unknown_fields(obj: JsonObject, schema: JsonObject, *, is_patch: bool = False) -> list[str]:
-    """Name the fields of a custom resource that would be dropped; raise Mismatch."""
+    """List the fields of a custom resource that would be dropped; raise Mismatch."""
     decoder = Decoder(is_patch=is_patch)
     decoder.read(obj.get("metadata") or {}, shapes()[METADATA], "metadata")
     return [*decoder.unknown, *_unknown(obj, schema, "", is_object=True)]

@@ -1,4 +1,4 @@
-"""What a path means."""
+"""The resource, object or subresource that a path names."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -12,22 +12,22 @@ from karpy.ports.discovery import Resource
 _NAMESPACES: Final = "namespaces"
 _OF_A_NAMESPACE: Final = frozenset({"status", "finalize"})
 _WITHOUT_A_NAME: Final = 2
-"""`namespaces` and a name; what follows is within the namespace, or a part of it."""
+"""Number of parts in `namespaces/NAME`."""
 
 
 class Place(Struct, frozen=True):
-    """A path below a group and version, taken apart."""
+    """The parts of a path below a group and version."""
 
     plural: str
     namespace: str = ""
     name: str = ""
     subresource: str = ""
     rest: str = ""
-    """What follows a subresource such as `proxy`."""
+    """The path below a subresource such as `proxy`."""
 
 
 class Target(Struct, frozen=True):
-    """A kind, or one object of it, or a part of that."""
+    """A kind, an object of it, or a subresource of an object."""
 
     resource: Resource
     namespace: str = ""
@@ -40,7 +40,7 @@ class Target(Struct, frozen=True):
 
 
 def place_of(path: str) -> Place:
-    """Take apart what follows a group and version; raise NotFound if it leads nowhere."""
+    """Parse the path below a group and version; raise NotFound if it names nothing."""
     parts = path.strip("/").split("/")
     namespace = ""
     is_within = (
@@ -57,7 +57,7 @@ def place_of(path: str) -> Place:
 
 
 def target_of(place: Place, group: str, version: str, resources: Iterable[Resource]) -> Target:
-    """Find what is served at a place; raise NotFound if nothing is."""
+    """Return the served target at a place; raise NotFound if nothing is served there."""
     for each in resources:
         kind = each.kind
         if (kind.plural, kind.version, kind.group) == (place.plural, version, group):

@@ -1,4 +1,4 @@
-"""Answering watch: one line of JSON for each change."""
+"""The handler of watch: one line of JSON for each event."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -20,33 +20,33 @@ from karpy.ports.objects import EventType, WatchEvent
 _USUAL_SECONDS: Final = 1800.0
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 _TURNS_TO_FAIL: Final = 3
-"""So many turns of the loop a watch gets to say that it cannot be."""
+"""Turns of the event loop in which an invalid watch fails, before the answer starts."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 async def watch(call: Call) -> web.StreamResponse:
-    """Tell what happens, until the client has enough or the time is over."""
-    asked = read_watching(call.params, call.target.namespace)
+    """Stream the events of a watch, until the client disconnects or the time is over."""
+    options = read_watching(call.params, call.target.namespace)
     response = web.StreamResponse(headers=HEADERS)
     response.content_type = "application/json"
-    async with aclosing(_events(call, asked)) as events:
+    async with aclosing(_events(call, options)) as events:
         first = asyncio.ensure_future(anext(events, None))
         try:
-            await _look_for_refusal(first)
+            await _raise_refusal(first)
             await response.prepare(call.request)
-            await _tell(call, response, first, events)
+            await _stream(call, response, first, events)
             await response.write_eof()
         except ConnectionError:
-            # The client has enough.
+            # The client has disconnected.
             return response
         finally:
-            await _end(first)
+            await _cancel(first)
     return response
 
 
-async def _end(first: "asyncio.Future[WatchEvent | None]") -> None:
-    """Drop an event that is no longer awaited, so that its source can be closed."""
+async def _cancel(first: "asyncio.Future[WatchEvent | None]") -> None:
+    """Cancel the wait for the first event, so that its source can be closed."""
     if not first.done():
         first.cancel()
         await asyncio.wait([first])
@@ -54,8 +54,8 @@ async def _end(first: "asyncio.Future[WatchEvent | None]") -> None:
         first.exception()
 
 
-async def _look_for_refusal(first: "asyncio.Future[WatchEvent | None]") -> None:
-    """Raise what is wrong with the request itself; an expired version is reported in the stream."""
+async def _raise_refusal(first: "asyncio.Future[WatchEvent | None]") -> None:
+    """Raise the error of an invalid request; an expired version is reported in the stream."""
     for _ in range(_TURNS_TO_FAIL):
         await asyncio.sleep(0)
     error = first.exception() if first.done() else None
@@ -63,7 +63,7 @@ async def _look_for_refusal(first: "asyncio.Future[WatchEvent | None]") -> None:
         raise error
 
 
-async def _tell(
+async def _stream(
     call: Call,
     response: web.StreamResponse,
     first: "asyncio.Future[WatchEvent | None]",
@@ -81,30 +81,32 @@ async def _tell(
         await response.write(_encode({"type": "ERROR", "object": status}) + b"\n")
 
 
-async def _events(call: Call, asked: Watching) -> AsyncGenerator[WatchEvent, None]:
+async def _events(call: Call, options: Watching) -> AsyncGenerator[WatchEvent, None]:
     objects, kind = call.objects(), call.target.kind
-    since = asked.version
-    if asked.sends_initial or (asked.sends_initial is None and since in NOW):
-        page = await objects.list(kind, asked.query)
+    since = options.version
+    if options.sends_initial or (options.sends_initial is None and since in NOW):
+        page = await objects.list(kind, options.query)
         if since not in NOW:
             check_reachable(since, page)
         since = page.version
         for obj in page.items:
             yield WatchEvent(EventType.ADDED, obj, obj["metadata"]["resourceVersion"])
-        if asked.sends_initial and asked.has_bookmarks:
+        if options.sends_initial and options.has_bookmarks:
             yield _initial_end(call, since)
     elif since in NOW:
-        since = (await objects.list(kind, asked.query, limit=1)).version
-    seconds = asked.seconds or _USUAL_SECONDS
-    async with _closing(objects.watch(kind, asked.query, since=since, seconds=seconds)) as changes:
+        since = (await objects.list(kind, options.query, limit=1)).version
+    seconds = options.seconds or _USUAL_SECONDS
+    async with _closing(
+        objects.watch(kind, options.query, since=since, seconds=seconds)
+    ) as changes:
         async for event in changes:
-            if event.type is not EventType.BOOKMARK or asked.has_bookmarks:
+            if event.type is not EventType.BOOKMARK or options.has_bookmarks:
                 yield event
 
 
 @asynccontextmanager
 async def _closing(events: AsyncIterator[WatchEvent]) -> AsyncIterator[AsyncIterator[WatchEvent]]:
-    """Close a stream at once and not when the garbage collector finds it, if it can be closed."""
+    """Close a generator of events at the end, without waiting for the garbage collector."""
     try:
         yield events
     finally:

@@ -1,4 +1,4 @@
-"""Answering create, replace and patch."""
+"""Handlers of create, replace and patch."""
 
 from typing import Final
 
@@ -18,58 +18,58 @@ _MADE_BY_POST: Final = frozenset({"eviction", "binding"})
 
 
 async def create(call: Call) -> web.Response:
-    """Add an object; or evict or bind the pod that the path names."""
+    """Create an object; or evict or bind the pod in the path."""
     target = call.target
     is_deed = target.subresource in _MADE_BY_POST
     if bool(target.name) != is_deed or (target.kind.is_namespaced and not target.namespace):
         raise not_allowed()
-    asked = call.writing("CreateOptions")
-    received = await read_object(call.request, target, asked.validation)
-    made = await call.objects(asked.manager).create(
+    options = call.writing("CreateOptions")
+    received = await read_object(call.request, target, options.validation)
+    made = await call.objects(options.manager).create(
         target.kind,
         _placed(received.object, target),
         subresource=target.subresource,
-        dry_run=asked.is_dry_run,
+        dry_run=options.is_dry_run,
     )
     shown = made if is_deed else call.shown(made)
     return call.answer(shown, status=_CREATED, warnings=received.warnings)
 
 
 async def bind(call: Call) -> web.Response:
-    """Bind the pod that a Binding names; an older way than the subresource."""
-    asked = call.writing("CreateOptions")
-    received = await read_object(call.request, call.target, asked.validation)
-    made = await call.objects(asked.manager).create(
+    """Bind the pod that a Binding names, by the older way without a subresource."""
+    options = call.writing("CreateOptions")
+    received = await read_object(call.request, call.target, options.validation)
+    made = await call.objects(options.manager).create(
         call.target.kind,
         _placed(received.object, call.target),
         subresource="binding",
-        dry_run=asked.is_dry_run,
+        dry_run=options.is_dry_run,
     )
     return call.answer(made, status=_CREATED, warnings=received.warnings)
 
 
 async def replace(call: Call) -> web.Response:
-    """Write an object anew."""
+    """Replace an object."""
     target = call.target
     _check_changeable(target)
-    asked = call.writing("UpdateOptions")
-    received = await read_object(call.request, target, asked.validation)
-    made = await call.objects(asked.manager).replace(
+    options = call.writing("UpdateOptions")
+    received = await read_object(call.request, target, options.validation)
+    made = await call.objects(options.manager).replace(
         target.kind,
         _placed(received.object, target),
         subresource=target.subresource,
-        dry_run=asked.is_dry_run,
+        dry_run=options.is_dry_run,
     )
     return call.answer(_shown(call, made), warnings=received.warnings)
 
 
 async def patch(call: Call) -> web.Response:
-    """Change an object; a server-side apply may add it."""
+    """Patch an object; a server-side apply may create it."""
     target = call.target
     _check_changeable(target)
-    asked = call.writing("PatchOptions")
-    change, warnings = await read_patch(call.request, target, asked)
-    objects = call.objects(asked.manager)
+    options = call.writing("PatchOptions")
+    change, warnings = await read_patch(call.request, target, options)
+    objects = call.objects(options.manager)
     status = _OK
     if change.type is PatchType.APPLY:
         change = _placed_patch(change, target)
@@ -83,7 +83,7 @@ async def patch(call: Call) -> web.Response:
         change,
         namespace=target.namespace,
         subresource=target.subresource,
-        dry_run=asked.is_dry_run,
+        dry_run=options.is_dry_run,
     )
     return call.answer(_shown(call, made), status=status, warnings=warnings)
 

@@ -1,1 +1,1 @@
-"""A real Kubernetes control plane as processes of this machine: built once, started in seconds."""
+"""A Kubernetes control plane as local processes, built once and started in seconds."""

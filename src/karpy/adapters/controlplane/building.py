@@ -1,4 +1,4 @@
-"""Build programs once, and keep them."""
+"""Build programs once, and cache them."""
 
 import shutil
 import subprocess
@@ -18,7 +18,7 @@ from karpy.adapters.controlplane.programs import (
     missing_programs,
     require_programs,
 )
-from karpy.adapters.controlplane.toolchain import Tell, find_go
+from karpy.adapters.controlplane.toolchain import OnProgress, find_go
 from karpy.errors import ControlPlaneMissing
 
 if sys.platform != "win32":
@@ -30,8 +30,10 @@ _LAST_LINES: Final = 12
 _MODULE: Final = "module"
 
 
-def ensure_programs(environ: Mapping[str, str], tell: Tell, bundle: Bundle = CONTROL_PLANE) -> Path:
-    """Return the folder of the programs; build them first where that has not been done yet."""
+def ensure_programs(
+    environ: Mapping[str, str], on_progress: OnProgress, bundle: Bundle = CONTROL_PLANE
+) -> Path:
+    """Return the folder of the programs; build them first if they are missing."""
     if chosen_folder(environ, bundle):
         return require_programs(environ, bundle)
     folder = built_folder(environ, bundle)
@@ -45,10 +47,10 @@ def ensure_programs(environ: Mapping[str, str], tell: Tell, bundle: Bundle = CON
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(folder.with_suffix(".lock"), tell, bundle):
-            # Who held the lock before us may have built them.
+        with _locked(folder.with_suffix(".lock"), on_progress, bundle):
+            # The process that held the lock before may have built them.
             if missing_programs(folder, bundle.packages):
-                _build(bundle, folder, environ, tell)
+                _build(bundle, folder, environ, on_progress)
     except OSError as error:
         raise ControlPlaneMissing(
             what=bundle.what,
@@ -59,21 +61,23 @@ def ensure_programs(environ: Mapping[str, str], tell: Tell, bundle: Bundle = CON
 
 
 @contextmanager
-def _alone(lock: Path, tell: Tell, bundle: Bundle) -> Iterator[None]:
-    """Hold a lock that ends with this process, so that no crash can leave it behind."""
+def _locked(lock: Path, on_progress: OnProgress, bundle: Bundle) -> Iterator[None]:
+    """Hold a lock that ends with this process, so that a crash cannot leave it behind."""
     with lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            tell(f"waiting for another build of {bundle.title} to end")
+            on_progress(f"waiting for another build of {bundle.title} to end")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _build(bundle: Bundle, folder: Path, environ: Mapping[str, str], tell: Tell) -> None:
-    """Build everything aside and rename it, so that the folder is complete or not there."""
-    go = find_go(environ, tell, bundle)
-    tell(
+def _build(
+    bundle: Bundle, folder: Path, environ: Mapping[str, str], on_progress: OnProgress
+) -> None:
+    """Build in a temporary folder and rename it, so that the folder is complete or missing."""
+    go = find_go(environ, on_progress, bundle)
+    on_progress(
         f"building {bundle.title} {bundle.version} with {go}; "
         f"this takes {bundle.duration} or so, once"
     )
@@ -84,17 +88,17 @@ def _build(bundle: Bundle, folder: Path, environ: Mapping[str, str], tell: Tell)
             builder = _Builder(guard, go, bundle, fresh, folder.with_suffix(".log"))
             for number, name in enumerate(bundle.packages, start=1):
                 prefix = f"{number} of {len(bundle.packages)} {name}"
-                builder.build(name, environ, _with_prefix(tell, prefix))
+                builder.build(name, environ, _with_prefix(on_progress, prefix))
         shutil.rmtree(fresh / _MODULE)
         shutil.rmtree(folder, ignore_errors=True)
         fresh.rename(folder)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    tell(f"built in {monotonic() - start:.0f} s: {folder}")
+    on_progress(f"built in {monotonic() - start:.0f} s: {folder}")
 
 
-def _with_prefix(tell: Tell, prefix: str) -> Tell:
-    return lambda text: tell(f"{prefix}: {text}")
+def _with_prefix(on_progress: OnProgress, prefix: str) -> OnProgress:
+    return lambda text: on_progress(f"{prefix}: {text}")
 
 
 def _has_ended(process: Process, seconds: float) -> bool:
@@ -106,7 +110,7 @@ def _has_ended(process: Process, seconds: float) -> bool:
 
 
 class _Builder:
-    """Builds one program after the other; what they share is compiled once."""
+    """Builds one program after the other, so that shared packages are compiled once."""
 
     def __init__(self, guard: Guard, go: Path, bundle: Bundle, folder: Path, log: Path) -> None:
         self._guard = guard
@@ -114,15 +118,15 @@ class _Builder:
         self._bundle = bundle
         self._folder = folder
         self._log = log
-        # The folder of this package may be read-only, and Go wants to stand next to its go.mod.
+        # Go must run beside a go.mod, and the folder of this package may be read-only.
         self._module = folder / _MODULE
         self._module.mkdir()
         for name in ("go.mod", "go.sum"):
             (self._module / name).write_text(bundle.source(name), encoding="utf-8")
         log.write_bytes(b"")
 
-    def build(self, name: str, environ: Mapping[str, str], tell: Tell) -> None:
-        """Build a program, and say every now and then how far it is."""
+    def build(self, name: str, environ: Mapping[str, str], on_progress: OnProgress) -> None:
+        """Build a program, and report the progress."""
         start = monotonic()
         lines_before = self._lines()
         process = self._guard.spawn(
@@ -132,24 +136,24 @@ class _Builder:
             folder=self._module,
         )
         while not _has_ended(process, _SECONDS_BETWEEN_LINES):
-            tell(f"{self._lines() - lines_before:,} packages, {monotonic() - start:.0f} s")
+            on_progress(f"{self._lines() - lines_before:,} packages, {monotonic() - start:.0f} s")
         if process.returncode:
             raise self._why_not(name)
-        tell(f"done after {monotonic() - start:.0f} s")
+        on_progress(f"done after {monotonic() - start:.0f} s")
 
     def _command(self) -> list[str | Path]:
         stamp = f"-X {self._bundle.stamp}={self._bundle.version}"
         flags = ["-v", "-trimpath", "-tags", self._bundle.tags, "-ldflags", f"-s -w {stamp}"]
-        # What is stripped anyway need not be compiled: a tenth less CPU.
+        # Debug information is stripped anyway; not compiling it saves a tenth of the CPU time.
         return [self._go, "build", *flags, "-gcflags", "all=-dwarf=false"]
 
     def _lines(self) -> int:
-        """Count what Go has said: a line for each package it downloads or compiles."""
+        """Count the lines of Go's log: one for each package that it downloads or compiles."""
         return self._log.read_bytes().count(b"\n")
 
     def _why_not(self, name: str) -> ControlPlaneMissing:
-        said = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
-        last = "\n".join(said[-_LAST_LINES:])
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        last = "\n".join(lines[-_LAST_LINES:])
         return ControlPlaneMissing(
             what=self._bundle.what,
             problem=f"`{name}` cannot be built; the end of {self._log}:\n{last}",

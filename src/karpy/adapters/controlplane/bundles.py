@@ -1,4 +1,4 @@
-"""What is built: sets of programs, each from a Go module without code of its own."""
+"""The sets of programs to build, each from a Go module without code of its own."""
 
 import re
 from collections.abc import Mapping
@@ -17,35 +17,35 @@ def source(name: str) -> str:
 
 
 class Bundle(Struct, frozen=True):
-    """Programs that are built and kept together."""
+    """Programs that are built and cached together."""
 
     name: str
-    """Of its folder in the cache."""
+    """The name of its folder in the cache."""
     what: str
-    """What is missing while they are."""
+    """What the programs are, for messages that say that they are missing."""
     title: str
-    """What they are a version of."""
+    """The project whose version is shown, for messages."""
     packages: Mapping[str, str]
-    """Every program by its usual name, and the Go package it is made of."""
+    """The Go package of each program, by the name of the program."""
     module: str
-    """Whose version they are stamped with."""
+    """The Go module whose version is stamped into the programs."""
     stamp: str
-    """The variable in which they keep it."""
+    """The Go variable that holds the stamped version."""
     go_series: str
-    """Which Go to install if that of the machine is too old."""
+    """The series of Go to install if the machine's Go is too old."""
     duration: str
     command: str
-    """How people have them built."""
+    """The command that builds the programs."""
     folder: str = ""
-    """Where go.mod and go.sum are."""
+    """The folder of go.mod and go.sum, within this package."""
     tags: str = ""
-    """Build constraints that leave out what is not needed."""
+    """Build tags that leave out unneeded code."""
     assets: str = ""
-    """The environment variable that may name a folder with such programs, if there is one."""
+    """The environment variable that may name a folder with these programs; empty for none."""
 
     @property
     def or_elsewhere(self) -> str:
-        """Add to a hint where else the programs may come from."""
+        """The end of a hint that names the environment variable, if there is one."""
         return f", or name a folder that has them in {self.assets}" if self.assets else ""
 
     def source(self, name: str) -> str:
@@ -53,7 +53,7 @@ class Bundle(Struct, frozen=True):
         return source(f"{self.folder}{name}")
 
     def version_of(self, module: str) -> str:
-        """Say which version of a module go.mod asks for, as in `v1.36.3`."""
+        """Return the version of a module in go.mod, as in `v1.36.3`."""
         found = re.search(rf"(?m)^(?:require)?\s*{re.escape(module)} (v\S+)", self.source("go.mod"))
         assert found is not None, f"go.mod asks for no {module}"
         return found[1]
@@ -64,14 +64,14 @@ class Bundle(Struct, frozen=True):
 
     @property
     def needed_go(self) -> tuple[int, ...]:
-        """Which Go is new enough."""
+        """The lowest version of Go that go.mod allows."""
         found = re.search(r"(?m)^go (\S+)$", self.source("go.mod"))
         assert found is not None, "go.mod names no Go"
         return tuple(int(part) for part in found[1].split("."))
 
     @property
     def digest(self) -> str:
-        """What all versions together come to."""
+        """A hash of go.sum, which pins the versions of all modules."""
         return sha256(self.source("go.sum").encode()).hexdigest()[:_HASH_DIGITS]
 
 
@@ -88,12 +88,12 @@ CONTROL_PLANE: Final = Bundle(
         "kwok": "sigs.k8s.io/kwok/cmd/kwok",
     },
     module="k8s.io/kubernetes",
-    # Without it, `kubectl version` fails: it takes the server for one without a version.
+    # Without this stamp the server has no version, and `kubectl version` fails.
     stamp="k8s.io/component-base/version.gitVersion",
     go_series="1.26",
     duration="ten minutes",
     command="karpy controlplane build",
-    # The name by which the ecosystem goes.
+    # The variable that controller-runtime's envtest reads, too.
     assets="KUBEBUILDER_ASSETS",
 )
 PEER: Final = Bundle(
@@ -103,13 +103,13 @@ PEER: Final = Bundle(
     packages={"karpenter": "sigs.k8s.io/karpenter/kwok"},
     module="sigs.k8s.io/karpenter",
     stamp="sigs.k8s.io/karpenter/pkg/operator.Version",
-    # PyPI has no 1.26 as new as Karpenter asks for.
+    # No package of Go 1.26 on PyPI is as new as Karpenter's go.mod requires.
     go_series="1.27",
     duration="five minutes",
     command="karpy controlplane build --peer",
     folder="peer/",
 )
-"""Karpenter with KWOK for a cloud: Karpy is measured against it, and takes over from it."""
+"""Karpenter with the KWOK provider, for comparisons with Karpy and tests of the takeover."""
 TOOLS: Final = Bundle(
     name="tools",
     what="helm and promtool",
@@ -124,7 +124,7 @@ TOOLS: Final = Bundle(
     duration="eight minutes",
     command="karpy controlplane build --tools",
     folder="tools/",
-    # promtool finds rules in files, and no scrape targets in clouds.
+    # promtool checks rules in files; it needs no service discovery.
     tags="remove_all_sd",
 )
-"""What charts are installed with, and alerts are checked with."""
+"""Programs that install charts and check alerts."""

@@ -1,4 +1,4 @@
-"""How each program of a control plane is started."""
+"""The command line of each program of a control plane."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -8,19 +8,19 @@ from typing import Final
 from msgspec import Struct
 
 _REQUESTS_PER_SECOND: Final = "3000"
-"""Clients of a throwaway cluster need not be polite to it."""
+"""A client-side limit that a throwaway cluster never reaches."""
 _ETCD_BYTES_MAX: Final = 4 << 30
 ETCD_PEERS: Final = "etcd-peers"
 
 
 class Layout(Struct, frozen=True):
-    """Where everything of one control plane is."""
+    """Ports and files of one control plane."""
 
     home: Path
     ports: Mapping[str, int]
-    """By the name of the program; etcd has a second one for its peers."""
+    """The port of each program by name; etcd has a second port for peers."""
     audited: str = ""
-    """The user whose requests the API server writes down; empty for none."""
+    """The user whose requests are written to the audit log; empty for none."""
 
     @property
     def server(self) -> str:
@@ -32,7 +32,7 @@ class Layout(Struct, frozen=True):
 
     @property
     def certificates(self) -> Path:
-        """Where kube-apiserver keeps the certificate it makes for itself."""
+        """The folder of the certificate that kube-apiserver makes for itself."""
         return self.home / "certificates"
 
     @property
@@ -76,11 +76,11 @@ USERS: Final[Mapping[str, tuple[str, ...]]] = {
     "system:kube-controller-manager": (),
     "kwok": ("system:masters",),
 }
-"""Who the programs are to the API server, with their groups; RBAC knows the two of `system:`."""
+"""The users of the programs, with their groups; RBAC has default roles for the `system:` users."""
 
 
 def etcd_flags(layout: Layout) -> list[str]:
-    """Start a store that forgets everything in the end, so it need not wait for the disk."""
+    """Return the flags of an etcd that does not wait for the disk: its data is thrown away."""
     return [
         f"--data-dir={layout.data}",
         f"--listen-client-urls={layout.etcd}",
@@ -93,14 +93,14 @@ def etcd_flags(layout: Layout) -> list[str]:
 
 
 def apiserver_flags(layout: Layout) -> list[str]:
-    """Start an API server with RBAC that knows its users by token."""
+    """Return the flags of an API server with RBAC and a file of tokens."""
     return [
         f"--etcd-servers={layout.etcd}",
         f"--cert-dir={layout.certificates}",
         f"--secure-port={layout.ports['kube-apiserver']}",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
-        # Endpoints must not be on loopback, and no client finds this one by its Service.
+        # Endpoints must not be on loopback, and no client uses the Service `kubernetes` here.
         "--endpoint-reconciler-type=none",
         "--authorization-mode=RBAC",
         f"--token-auth-file={layout.tokens}",
@@ -108,8 +108,8 @@ def apiserver_flags(layout: Layout) -> list[str]:
         f"--service-account-key-file={layout.signing_key}",
         f"--service-account-signing-key-file={layout.signing_key}",
         "--service-cluster-ip-range=10.0.0.0/16",
-        # Pods here have no containers that could use a token; without it, a pod can be made in a
-        # namespace right away, and stays as it was written.
+        # Pods have no containers that could use a token; without this plugin a pod can be created
+        # in a new namespace at once, and its spec stays as written.
         "--disable-admission-plugins=ServiceAccount",
         "--max-requests-inflight=3000",
         "--max-mutating-requests-inflight=1500",
@@ -118,7 +118,7 @@ def apiserver_flags(layout: Layout) -> list[str]:
 
 
 def audit_policy(user: str) -> str:
-    """Have the requests of one user written down, without what they carry."""
+    """Return a policy that logs the requests of one user, without their bodies."""
     rules = [{"level": "Metadata", "users": [user]}, {"level": "None"}]
     return json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules})
 
@@ -132,12 +132,12 @@ def _audit_flags(layout: Layout) -> list[str]:
 
 
 def scheduler_flags(layout: Layout) -> list[str]:
-    """Start a scheduler with its usual settings."""
+    """Return the flags of kube-scheduler, with default settings."""
     return _client_flags(layout, "kube-scheduler")
 
 
 def controllers_flags(layout: Layout) -> list[str]:
-    """Start all controllers, each with the rights of its own service account."""
+    """Return the flags of kube-controller-manager; each controller uses its service account."""
     return [
         *_client_flags(layout, "kube-controller-manager"),
         "--use-service-account-credentials=true",
@@ -149,7 +149,7 @@ def controllers_flags(layout: Layout) -> list[str]:
 
 
 def kwok_flags(layout: Layout) -> list[str]:
-    """Start kubelets without machines, for nodes that carry KWOK's annotation."""
+    """Return the flags of KWOK, which plays the kubelet of nodes with its annotation."""
     return [
         f"--kubeconfig={layout.kubeconfig('kwok')}",
         f"--config={layout.stages}",
@@ -174,7 +174,7 @@ def _client_flags(layout: Layout, program: str) -> list[str]:
 
 
 class Command(Struct, frozen=True):
-    """How to start a program, and where it says that it is ready."""
+    """The flags of a program, and the path of its readiness endpoint."""
 
     flags: Callable[[Layout], list[str]]
     health: str
@@ -187,5 +187,5 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "kube-controller-manager": Command(controllers_flags, "/healthz"),
     "kwok": Command(kwok_flags, "/readyz"),
 }
-"""The programs that run, in the order they are started."""
+"""The programs in the order of their start."""
 PORTS: Final = (*COMMANDS, ETCD_PEERS)

@@ -1,4 +1,4 @@
-"""Who may talk to a control plane, made with nothing but the standard library."""
+"""Keys, tokens and kubeconfigs of a control plane, made with the standard library only."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Final
 
 ADMIN: Final = "admin"
 CONTEXT: Final = "karpy-controlplane"
-"""The name of the only context in our kubeconfigs, by which we know them again."""
+"""The only context in a kubeconfig that Karpy writes; it marks the file as Karpy's."""
 
 _KEY_HEAD: Final = bytes.fromhex("30310201010420")
 _KEY_TAIL: Final = bytes.fromhex("a00a06082a8648ce3d030107")
@@ -36,25 +36,25 @@ def make_signing_key() -> str:
 
 
 def authority_of(chain: str) -> str:
-    """Return the certificate that vouches for the others: the last one, once it is written."""
+    """Return the authority of a certificate chain, its last one; empty if it is incomplete."""
     certificates = _CERTIFICATE.findall(chain)
     return certificates[-1] if len(certificates) > 1 else ""
 
 
 def make_tokens(users: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Make a token for every user."""
+    """Make a random token for each user."""
     return {user: token_hex(16) for user in users}
 
 
 def tokens_file(users: Mapping[str, Sequence[str]], tokens: Mapping[str, str]) -> str:
-    """Write users, their groups and tokens as kube-apiserver reads them."""
+    """Return users, groups and tokens in the form of kube-apiserver's `--token-auth-file`."""
     return "".join(
         f'{tokens[user]},{user},{user},"{",".join(groups)}"\n' for user, groups in users.items()
     )
 
 
 def write_kubeconfig(path: Path, *, server: str, authority: str, token: str) -> None:
-    """Write a kubeconfig with one user, for no eyes but its owner's."""
+    """Write a kubeconfig with one user, readable by its owner only."""
     cluster = {"server": server, "certificate-authority-data": b64encode(authority.encode())}
     document = {
         "apiVersion": "v1",

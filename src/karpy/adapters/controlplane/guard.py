@@ -1,4 +1,4 @@
-"""Start programs that never outlive this process."""
+"""Processes that never outlive this process."""
 
 import os
 import signal
@@ -20,9 +20,9 @@ class Guard:
     """
     Owns a group of processes and ends all of them, at the latest when this process ends.
 
-    `folders` are removed by the watcher if this process is killed; otherwise they are left to their
-    owner. The group is not the terminal's: Ctrl-C reaches this process only. With some patience
-    programs are first asked to end; without, they are killed.
+    The watcher removes `folders` if this process is killed; otherwise the caller removes them. The
+    group is not the terminal's: Ctrl-C reaches this process only. With `patience_seconds`, programs
+    first get SIGTERM and that much time; without, they are killed.
     """
 
     def __init__(self, *folders: Path, patience_seconds: float = 0.0) -> None:
@@ -61,7 +61,7 @@ class Guard:
         environ: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> Process:
-        """Start a program in the group; what it says is added to `log`."""
+        """Start a program in the group; its output is appended to `log`."""
         assert self._watcher is not None, "enter the guard first"
         with log.open("ab") as output:
             process = subprocess.Popen(
@@ -84,7 +84,7 @@ class Guard:
             if self._patience_seconds:
                 self._ask_to_end()
         finally:
-            # Also if a second Ctrl-C finds us waiting.
+            # Also if a second Ctrl-C interrupts the wait.
             self._kill()
 
     def _ask_to_end(self) -> None:
@@ -107,7 +107,7 @@ class Guard:
 
 
 def end(process: Process, *, patience_seconds: float) -> None:
-    """Ask a process to end and wait for it; kill it if it does not."""
+    """Send SIGTERM to a process and wait; kill the process if it does not end in time."""
     process.terminate()
     try:
         process.wait(patience_seconds)

@@ -1,4 +1,4 @@
-"""Small talk with programs on this machine."""
+"""Ports of this machine, and requests to programs on them."""
 
 import json
 import socket
@@ -25,7 +25,7 @@ def free_ports(names: Iterable[str]) -> dict[str, int]:
 
 
 def is_healthy(port: int, path: str, authority: str = "") -> bool:
-    """Ask a program whether it is well; no answer is a no. With an authority, ask by HTTPS."""
+    """Say whether a health endpoint answers 200; with an authority, over HTTPS."""
     try:
         with closing(_connection(port, authority)) as connection:
             connection.request("GET", path)
@@ -35,7 +35,7 @@ def is_healthy(port: int, path: str, authority: str = "") -> bool:
 
 
 def post_json(port: int, path: str, body: object) -> JsonObject:
-    """Send JSON and return the JSON object that comes back."""
+    """Send JSON and return the JSON object of the answer."""
     with closing(_connection(port, "")) as connection:
         connection.request("POST", path, json.dumps(body))
         answer: JsonObject = json.load(connection.getresponse())

@@ -11,7 +11,7 @@ from karpy.adapters.controlplane.loopback import free_ports, is_healthy
 from karpy.errors import ControlPlaneMissing
 
 NAMESPACE: Final = "karpenter"
-"""Where an operator believes to run; its lease is there."""
+"""The namespace that the operator is configured with; its lease is there."""
 _SECONDS_TO_START: Final = 60.0
 _SECONDS_TO_END: Final = 30.0
 _SECONDS_BETWEEN_LOOKS: Final = 0.1
@@ -21,31 +21,31 @@ _HEALTH: Final = "health"
 
 
 class Plane(Protocol):
-    """What an operator needs of a control plane."""
+    """The part of a control plane that an operator needs."""
 
     @property
     def home(self) -> Path:
-        """Where it keeps its files."""
+        """The folder of the control plane's files."""
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig of a user who may do everything."""
+        """The kubeconfig of a cluster admin."""
 
     def log(self, program: str) -> Path:
-        """Name the log of a program."""
+        """Return the path of a program's log."""
 
     def spawn(
         self, name: str, argv: Sequence[str | Path], environ: Mapping[str, str] | None = None
     ) -> Process:
-        """Start a program that never outlives it."""
+        """Start a program that never outlives the control plane."""
 
 
 class Operator:
     """
-    A process that knows Karpenter's environment variables, for as long as it is entered.
+    A process configured by Karpenter's environment variables; it runs while the context is open.
 
-    `settings` are more of these variables. The lease is not asked for unless they say so. Its log
-    is that of the control plane named `name`; a later operator of that name goes on writing there.
+    `settings` are further variables. Leader election is off unless they turn it on. The log is the
+    control plane's log `name`; a later operator with the same name appends to it.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Operator:
 
     @property
     def pid(self) -> int:
-        """The process, or 0 while there is none."""
+        """The id of the process; 0 while it does not run."""
         return self._process.pid if self._process else 0
 
     @property
@@ -88,16 +88,16 @@ class Operator:
 
     @property
     def log(self) -> Path:
-        """Where it writes."""
+        """The path of the log."""
         return self._plane.log(self._name)
 
     @property
     def metrics_port(self) -> int:
-        """Where `/metrics` is served."""
+        """The port of `/metrics`."""
         return self._ports[_METRICS]
 
     def start(self) -> None:
-        """Start it and wait until it is ready; raise ControlPlaneMissing if it does not get so."""
+        """Start the operator and wait until it is ready; raise ControlPlaneMissing if it fails."""
         self._process = self._plane.spawn(self._name, self._argv, self._environ())
         deadline = monotonic() + _SECONDS_TO_START
         while not is_healthy(self._ports[_HEALTH], "/readyz"):
@@ -109,13 +109,13 @@ class Operator:
             sleep(_SECONDS_BETWEEN_LOOKS)
 
     def stop(self, *, is_killed: bool = False) -> None:
-        """Ask it to end and wait for that, or kill it as a crash would."""
+        """Send SIGTERM to the operator and wait for its end, or kill it as a crash would."""
         if self._process is not None:
             end(self._process, patience_seconds=0 if is_killed else _SECONDS_TO_END)
 
     def _environ(self) -> dict[str, str]:
         return {
-            # A stranger's variables must not set anything.
+            # Variables of the caller's environment must not configure the operator.
             "HOME": str(self._plane.home),
             "KUBECONFIG": str(self._kubeconfig),
             "SYSTEM_NAMESPACE": NAMESPACE,
@@ -131,8 +131,8 @@ class Operator:
         }
 
     def _why_not(self, problem: str) -> ControlPlaneMissing:
-        said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        last = "\n".join(said[-_LAST_LINES:])
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        last = "\n".join(lines[-_LAST_LINES:])
         return ControlPlaneMissing(
             what=self._name,
             problem=f"`{self._argv[0]}` {problem}; the end of {self.log}:\n{last}",

@@ -1,4 +1,4 @@
-"""A real control plane that runs: etcd, kube-apiserver, kube-scheduler, controllers, KWOK."""
+"""A running control plane: etcd, kube-apiserver, kube-scheduler, controllers, KWOK."""
 
 import shutil
 import subprocess
@@ -39,7 +39,7 @@ _LAST_LINES: Final = 15
 
 
 class Answer(Struct, frozen=True):
-    """What kubectl said."""
+    """The output and exit code of kubectl."""
 
     code: int
     out: str
@@ -48,16 +48,16 @@ class Answer(Struct, frozen=True):
 
 class ControlPlane:
     """
-    A Kubernetes without machines, on free ports of loopback, for as long as it is entered.
+    A Kubernetes without machines, on free ports of loopback; it runs while the context is open.
 
-    RBAC is on. `users` are names with their groups; each gets a token that `token_of` tells, as
-    have `admin` and the programs themselves. What the user `audited` asks for is written down in
-    `audit_log`. With KWOK, a node that carries the annotation `kwok.x-k8s.io/node: fake` is ready
-    at once, and so are the pods bound to it.
+    RBAC is on. `users` are names with their groups; `token_of` returns the token of each, also of
+    `admin` and of the programs. Requests of the user `audited` are logged in `audit_log`. With
+    KWOK, a node with the annotation `kwok.x-k8s.io/node: fake` is ready at once, and so are the
+    pods bound to it.
 
-    Everything is kept in `home`, or in a folder of its own that is removed in the end. If the
-    plane does not start, its logs are kept, and the error names them. Nothing of it survives this
-    process. Methods block; call them from a thread where a loop runs.
+    Files are kept in `home`, or in a temporary folder that is removed at the end. If the control
+    plane does not start, its logs are kept, and the error names them. None of its processes
+    outlives this process. Methods block: in a program with an event loop, call them from a thread.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class ControlPlane:
 
     @property
     def home(self) -> Path:
-        """Where logs, tokens and kubeconfigs are."""
+        """The folder of logs, tokens and kubeconfigs."""
         return self._layout.home
 
     @property
@@ -108,29 +108,29 @@ class ControlPlane:
 
     @property
     def authority(self) -> str:
-        """The certificate, as PEM, that the API server's is to be checked against."""
+        """The authority of the API server's certificate, as PEM."""
         return self._authority()
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig of a user who may do everything."""
+        """The kubeconfig of a cluster admin."""
         return self._layout.kubeconfig(ADMIN)
 
     @property
     def audit_log(self) -> Path:
-        """Where requests of the user `audited` are written down, one JSON object a line."""
+        """The log of the requests of the user `audited`, one JSON object per line."""
         return self._layout.audit_log
 
     def log(self, program: str) -> Path:
-        """Name the log of a program."""
+        """Return the path of a program's log."""
         return self._layout.log(program)
 
     def token_of(self, user: str = ADMIN) -> str:
-        """Tell the token of a user that was named at the start."""
+        """Return the token of a user: `admin`, one of `users`, or a program."""
         return self._tokens[user]
 
     def service_account_token(self, name: str, namespace: str = "default") -> str:
-        """Tell a fresh token of a service account, which is made if it is not there."""
+        """Return a new token of a service account; create the account if it is missing."""
         where = ("--namespace", namespace)
         found = self.try_kubectl("get", "serviceaccount", name, *where)
         if found.code:
@@ -138,7 +138,7 @@ class ControlPlane:
         return self.kubectl("create", "token", name, *where).strip()
 
     def write_kubeconfig(self, path: Path, token: str = "") -> None:
-        """Write a kubeconfig for a token, the admin's by default."""
+        """Write a kubeconfig with a token, by default the admin's."""
         write_kubeconfig(
             path,
             server=self.server,
@@ -154,13 +154,13 @@ class ControlPlane:
         return answer.out
 
     def try_kubectl(self, *words: str, stdin: str = "", token: str = "") -> Answer:
-        """Run kubectl with the admin's token or another one; return what it says, good or bad."""
+        """Run kubectl with a token, by default the admin's; return its output and exit code."""
         with self._kubeconfig_of(token) as kubeconfig:
             done = subprocess.run(
                 [
                     find_program(self._programs, "kubectl"),
                     f"--kubeconfig={kubeconfig}",
-                    # Another plane may have had this port, and the usual cache would remember it.
+                    # kubectl caches discovery by port, which another cluster may have used before.
                     f"--cache-dir={self.home / 'kubectl'}",
                     *words,
                 ],
@@ -174,29 +174,29 @@ class ControlPlane:
     def spawn(
         self, name: str, argv: Sequence[str | Path], environ: Mapping[str, str] | None = None
     ) -> Process:
-        """Start a program beside the control plane; it has a log there and never outlives it."""
+        """Start a program with a log in `home`; it never outlives the control plane."""
         return self._guard.spawn(argv, log=self.log(name), environ=environ)
 
     def pid_of(self, program: str = _API_SERVER) -> int:
-        """Tell the process of a program."""
+        """Return the process id of a program."""
         return self._processes[program].pid
 
     def halt(self, program: str = _API_SERVER, *, is_killed: bool = False) -> None:
-        """End a program as a crash or an upgrade would; `resume` brings it back."""
+        """End a program as a crash or an upgrade would; `resume` starts it again."""
         end(self._processes.pop(program), patience_seconds=0 if is_killed else _SECONDS_TO_END)
 
     def resume(self, program: str = _API_SERVER) -> None:
         """Start a halted program again, on the same port and with the same data."""
         self._spawn(program)
         self._wait_for(program)
-        self.mend()
+        self.restart_ended()
 
-    def mend(self) -> list[str]:
+    def restart_ended(self) -> list[str]:
         """
-        Start programs again that have ended by themselves; name them.
+        Start programs again that have ended by themselves; return their names.
 
-        Some of Kubernetes' own end when the API server goes away at the wrong moment: elsewhere
-        their kubelet would bring them back.
+        Some programs of Kubernetes exit when the API server stops at the wrong moment; in other
+        clusters the kubelet restarts them.
         """
         dead = [name for name, process in self._processes.items() if process.poll() is not None]
         for name in dead:
@@ -211,17 +211,17 @@ class ControlPlane:
         self.resume(program)
 
     def wait(self) -> None:
-        """Wait for ever; raise ControlPlaneMissing once a program ends by itself."""
+        """Wait forever; raise ControlPlaneMissing once a program ends by itself."""
         while True:
             self._check_alive()
             sleep(_SECONDS_BETWEEN_CHECKS)
 
-    def forget_history(self) -> None:
+    def compact(self) -> None:
         """
-        Make etcd forget old versions, so that a watch that resumes from one has to list again.
+        Compact etcd, so that a watch that resumes from an old version must list again.
 
-        The API server does the same every five minutes, and notes how far it went under a key of
-        its own. What it has in memory it forgets within 15 seconds, or at once by a restart.
+        The API server does the same every five minutes, and records the compacted revision under
+        a key of its own. Its watch cache follows within 15 seconds, or at once after a restart.
         """
         port = self._layout.ports["etcd"]
         revision = post_json(port, "/v3/kv/range", {"key": _COMPACTED})["header"]["revision"]
@@ -280,7 +280,7 @@ class ControlPlane:
         self._processes[name] = self._guard.spawn(argv, log=self._layout.log(name))
 
     def _wait_for(self, name: str) -> None:
-        """Wait until a program is ready; give up if it ends or takes too long."""
+        """Wait until a program is ready; raise ControlPlaneMissing if it ends or takes too long."""
         deadline = monotonic() + _SECONDS_TO_START
         while not self._is_ready(name):
             if self._processes[name].poll() is not None:
@@ -303,14 +303,14 @@ class ControlPlane:
         return is_healthy(port, COMMANDS[name].health, authority if speaks_tls else "")
 
     def _authority(self) -> str:
-        """Read the authority of the API server, as soon as the server has written it."""
+        """Read the authority of the API server; empty until the server has written it."""
         chain = self._layout.certificates / "apiserver.crt"
         return authority_of(chain.read_text(encoding="ascii")) if chain.exists() else ""
 
     def _why_not(self, name: str, problem: str) -> ControlPlaneMissing:
         log = self._layout.log(name)
-        said = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        last = "\n".join(said[-_LAST_LINES:])
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        last = "\n".join(lines[-_LAST_LINES:])
         return ControlPlaneMissing(
             problem=f"{name} {problem}; the end of {log}:\n{last}",
             hint=f"look at the logs in {self.home}; "

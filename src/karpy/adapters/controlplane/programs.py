@@ -1,4 +1,4 @@
-"""Where programs are that were built once and are kept."""
+"""The folders of built programs."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -9,17 +9,17 @@ from karpy.adapters.controlplane.bundles import CONTROL_PLANE, Bundle
 from karpy.errors import ControlPlaneMissing
 
 _OTHER_NAMES: Final[Mapping[str, str]] = {"etcd": "server"}
-"""`go build` calls a program by the last part of its package."""
+"""`go build` names a program after the last part of its package path."""
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Name the folder for everything that is built once and kept, outside of any repository."""
+    """Return the folder for everything that is built and cached, outside of any repository."""
     root = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME") or Path.home(), ".cache")
     return Path(root, "karpy")
 
 
 def built_folder(environ: Mapping[str, str], bundle: Bundle = CONTROL_PLANE) -> Path:
-    """Name the folder where these versions of the programs are, or will be once they are built."""
+    """Return the folder for these versions of the programs, which may not exist yet."""
     return cache_folder(environ) / bundle.name / bundle.digest
 
 

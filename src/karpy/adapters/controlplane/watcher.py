@@ -1,9 +1,9 @@
 """
-End a group of processes when their owner is gone, however it went.
+End a group of processes when their owner has ended, in whatever way.
 
-Run as a script of its own, by `Guard`. It says the number of the process group that programs shall
-join, and waits. Standard input is a pipe without data: it closes when the owner ends, also
-by `kill -9`. Then the whole group is killed, and the folders named as arguments are removed.
+`Guard` runs this file as a script. It prints the id of the process group for the programs, and
+waits. Its standard input is a pipe without data, which closes when the owner ends, also by
+`kill -9`. Then it kills the whole group and removes the folders named as arguments.
 """
 
 import os
@@ -19,10 +19,10 @@ _SECONDS_BETWEEN_LOOKS: Final = 1.0
 
 
 def main(folders: Sequence[str]) -> None:
-    """Watch until the owner is gone, then clean up after it."""
+    """Wait until the owner has ended, then kill the group and remove the folders."""
     owner = os.getppid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Ctrl-C and the like are for the owner; when that has ended, so shall we.
+        # Signals such as Ctrl-C end the owner; the watcher must outlive it to clean up.
         signal.signal(number, signal.SIG_IGN)
     group = _start_group()
     sys.stdout.write(f"{group}\n")
@@ -36,7 +36,7 @@ def main(folders: Sequence[str]) -> None:
 
 
 def _start_group() -> int:
-    """Fork a process that only leads the group, and ends it should we be killed ourselves."""
+    """Fork a leader of the group, which kills the group if this watcher is killed."""
     reader, writer = os.pipe()
     leader = os.fork()
     if leader == 0:
@@ -52,7 +52,7 @@ def _start_group() -> int:
 
 
 def _is_gone(owner: int) -> bool:
-    """Wait for a while; a copy of the pipe in a forked child must not keep us waiting for ever."""
+    """Say whether the owner has ended: by the pipe, or by our parent if a child holds the pipe."""
     readable, _, _ = select.select([sys.stdin], [], [], _SECONDS_BETWEEN_LOOKS)
     return bool(readable) or os.getppid() != owner
 

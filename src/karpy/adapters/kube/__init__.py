@@ -1,1 +1,1 @@
-"""A real API server over HTTP: credentials, calls, watches; nothing is decided here."""
+"""A client of API servers over HTTP: credentials, calls and watches, without decisions."""

@@ -1,4 +1,4 @@
-"""How to reach one cluster as one user, wherever that was written."""
+"""How to reach one cluster as one user, as a kubeconfig or a service account says."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ ALWAYS: Final = "Always"
 
 
 class Withheld(Struct, frozen=True):
-    """A value of which no message, log or traceback shows anything."""
+    """A value whose repr shows no field, so that no message, log or traceback holds a secret."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(withheld)"
@@ -25,23 +25,23 @@ class Withheld(Struct, frozen=True):
 
 class Endpoint(Withheld, frozen=True):
     """
-    Where an API server is, and how to know that it is the right one.
+    The address of an API server, and how to verify its certificate.
 
-    A name and password in an address are taken out of it, so that messages can show the address.
+    A name and password in an address are moved to a login, so that messages can show the address.
     """
 
     server: str
     """Address without a slash at the end."""
     ca_pem: str = ""
-    """Certificates to trust; empty means those that the machine trusts."""
+    """The authorities to trust, as PEM; empty means those that the machine trusts."""
     is_verified: bool = True
     tls_name: str = ""
-    """Name the certificate must carry, if not the one in the address."""
+    """The host name that the certificate must carry, if it is not the host of the address."""
     proxy: str = ""
     exec_config: JsonObject | None = None
-    """What an exec plugin gets about the cluster besides."""
+    """The `config` of the cluster, which exec plugins get with its address and certificates."""
     login: Login | None = None
-    """What the address of the server carried; counts if the user has no other credentials."""
+    """Name and password from the address; used if the user has no other credentials."""
     proxy_login: Login | None = None
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Endpoint(Withheld, frozen=True):
 
 
 class ExecPlugin(Withheld, frozen=True):
-    """A command that gives credentials, such as `aws eks get-token`."""
+    """A command that prints credentials, such as `aws eks get-token`."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -62,11 +62,11 @@ class ExecPlugin(Withheld, frozen=True):
     install_hint: str = ""
     interactive_mode: str = IF_AVAILABLE
     has_cluster_info: bool = False
-    """Whether it gets the cluster that it is called for."""
+    """Whether the command gets the cluster for which it is run (`provideClusterInfo`)."""
 
 
 class User(Withheld, frozen=True):
-    """Who asks; files are read again from time to time, since others rotate what is in them."""
+    """The credentials of a user; files are read again from time to time, since they are rotated."""
 
     token: str = ""
     token_file: str = ""
@@ -77,14 +77,14 @@ class User(Withheld, frozen=True):
     key_file: str = ""
     plugin: ExecPlugin | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    """On whose behalf, if not the user's own."""
+    """The headers that impersonate another user, if there are any."""
 
 
 class Access(Struct, frozen=True):
-    """One cluster, one user, one namespace to begin with."""
+    """A cluster, a user and a default namespace."""
 
     endpoint: Endpoint
     user: User
     namespace: str
     source: str
-    """The file this was read from, for messages."""
+    """The file that names them, for messages."""

@@ -1,4 +1,4 @@
-"""Addresses of servers and proxies, and the name and password that one may carry."""
+"""Addresses of servers and proxies, and the name and password that an address may carry."""
 
 from base64 import b64encode
 from typing import Final, TypeAlias
@@ -20,13 +20,13 @@ def is_address(text: str) -> bool:
         is_host = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-    # An `@` after the host is the end of a password that holds a `/`, and would be shown.
+    # An `@` after the host means that the password holds a `/`: messages would show its rest.
     is_plain = "@" not in parts.path + parts.query + parts.fragment
     return text.startswith(_SCHEMES) and is_host and is_plain
 
 
 def split_login(address: str) -> tuple[str, Login | None]:
-    """Return an address that may be shown, and the login that it carried."""
+    """Return an address without its login, and the login."""
     parts = urlsplit(address)
     login, has_login, host = parts.netloc.rpartition("@")
     if not has_login:
@@ -36,7 +36,7 @@ def split_login(address: str) -> tuple[str, Login | None]:
 
 
 def join_login(address: str, login: Login | None) -> str:
-    """Return an address with a login in it, for a program that needs both."""
+    """Return an address with a login in it, for programs that take both as one text."""
     if login is None:
         return address
     parts = urlsplit(address)
@@ -45,5 +45,5 @@ def join_login(address: str, login: Login | None) -> str:
 
 
 def basic_authorization(login: Login) -> str:
-    """Return the header by which a login is shown."""
+    """Return the value of the Authorization header for a login."""
     return f"Basic {b64encode(':'.join(login).encode()).decode()}"

@@ -8,7 +8,7 @@ from typing import Final
 
 from karpy.adapters.kube.calls import (
     Target,
-    Written,
+    WriteOptions,
     create_call,
     delete_call,
     get_call,
@@ -40,15 +40,15 @@ from karpy.ports.objects import (
 )
 
 IDLE_SECONDS: Final = 150.0
-"""Bookmarks come every minute or so; a server that is silent for longer is taken to be gone."""
+"""Longest silence of a watch, in which the API server sends a bookmark about every minute."""
 
 
 class KubeApi:
     """
     The port Objects, over HTTP.
 
-    A kind with namespaces needs one in everything but `list` and `watch`. A watch is one
-    connection: it also ends when the server wants it to, which is no error.
+    Each call for a namespaced kind needs a namespace, except `list` and `watch`. A watch is one
+    connection: it also ends when the server closes it, which is no error.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class KubeApi:
         call = list_call(kind, query, limit=limit, token=token)
         page = decode_plain_page(call.what, await self._transport.send(call))
         for obj in page.items or ():
-            # Within a list the server leaves out what the list says already.
+            # The items of a list come without apiVersion and kind.
             obj.setdefault("apiVersion", kind.api_version)
             obj.setdefault("kind", kind.name)
         return Page(
@@ -92,8 +92,8 @@ class KubeApi:
         since: str,
         seconds: float | None = None,
     ) -> AsyncGenerator[WatchEvent, None]:
-        whole = None if seconds is None else max(1, ceil(seconds))
-        call = watch_call(kind, query, since=since, seconds=whole)
+        timeout = None if seconds is None else max(1, ceil(seconds))
+        call = watch_call(kind, query, since=since, seconds=timeout)
         end = None if seconds is None else asyncio.get_running_loop().time() + seconds
         async with aclosing(self._transport.lines(call, self._idle_seconds)) as lines:
             while (line := await _next_line(lines, end)) is not None:
@@ -107,13 +107,13 @@ class KubeApi:
     async def create(
         self, kind: Kind, obj: JsonObject, *, subresource: str = "", dry_run: bool = False
     ) -> JsonObject:
-        call = create_call(kind, obj, subresource, self._written(is_dry_run=dry_run))
+        call = create_call(kind, obj, subresource, self._write_options(is_dry_run=dry_run))
         return decode_object(call.what, await self._transport.send(call))
 
     async def replace(
         self, kind: Kind, obj: JsonObject, *, subresource: str = "", dry_run: bool = False
     ) -> JsonObject:
-        call = replace_call(kind, obj, subresource, self._written(is_dry_run=dry_run))
+        call = replace_call(kind, obj, subresource, self._write_options(is_dry_run=dry_run))
         return decode_object(call.what, await self._transport.send(call))
 
     async def patch(
@@ -126,8 +126,8 @@ class KubeApi:
         subresource: str = "",
         dry_run: bool = False,
     ) -> JsonObject:
-        written = Written(patch.manager, self._field_validation, dry_run)
-        call = patch_call(Target(kind, name, namespace, subresource), patch, written)
+        options = WriteOptions(patch.manager, self._field_validation, dry_run)
+        call = patch_call(Target(kind, name, namespace, subresource), patch, options)
         return decode_object(call.what, await self._transport.send(call))
 
     async def delete(
@@ -135,8 +135,8 @@ class KubeApi:
     ) -> None:
         await self._transport.send(delete_call(Target(kind, name, namespace), removal))
 
-    def _written(self, *, is_dry_run: bool) -> Written:
-        return Written(self._manager, self._field_validation, is_dry_run)
+    def _write_options(self, *, is_dry_run: bool) -> WriteOptions:
+        return WriteOptions(self._manager, self._field_validation, is_dry_run)
 
 
 async def _next_line(lines: AsyncIterator[bytes], end: float | None) -> bytes | None:

@@ -9,11 +9,12 @@ from karpy.adapters.kube.addresses import basic_authorization
 from karpy.errors import CredentialsRefused
 
 FILE_SECONDS: Final = 60.0
-"""For so long the content of a file is believed; kubelets rotate tokens long before they expire."""
+"""How long a file's content is used before it is read again; kubelets rotate tokens far earlier
+than they expire."""
 
 
 class Identity(Withheld, frozen=True):
-    """What a request shows to the server."""
+    """The credentials of a request: a header, a client certificate."""
 
     authorization: str = ""
     cert_pem: str = ""
@@ -22,13 +23,13 @@ class Identity(Withheld, frozen=True):
 
 
 class Credentials(Protocol):
-    """Gives the identity to show."""
+    """Supplies the identity of a user for each request."""
 
     async def identity(self) -> Identity:
         """Return an identity that has not expired; raise CredentialsRefused if there is none."""
 
     async def renewed(self, refused: Identity) -> Identity:
-        """Return a newer identity than one the server refused, or the same if there is none."""
+        """Return a newer identity than the refused one, or the refused one if there is none."""
 
 
 class FixedCredentials:
@@ -64,7 +65,7 @@ class FileCredentials:
         try:
             return self._read()
         except CredentialsRefused:
-            # Caught half-way through a rotation; the server tells whether the old one still counts.
+            # The files are being rotated; the old identity is used until the server refuses it.
             return self._identity
 
     async def renewed(self, refused: Identity) -> Identity:
@@ -85,7 +86,7 @@ class FileCredentials:
 
 
 def bearer(token: str, source: str) -> str:
-    """Return the header that shows a token; raise CredentialsRefused if no header can hold it."""
+    """Return the Authorization header for a token; raise CredentialsRefused if it cannot be one."""
     if not token.isprintable():
         raise CredentialsRefused(
             source=source,

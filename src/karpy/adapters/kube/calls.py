@@ -1,4 +1,4 @@
-"""Requests to an API server as values: method, path, parameters, body, and a name for people."""
+"""Requests to an API server as values: method, path, parameters, body, and words for messages."""
 
 from typing import Final
 from urllib.parse import quote
@@ -27,7 +27,7 @@ class Call(Struct, frozen=True):
     method: str
     path: str
     what: str
-    """What it does, as it follows `cannot` in a message: "get pods `shop/web-1`"."""
+    """What the request does, as messages say it after `cannot`: "get pods `shop/web-1`"."""
     params: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     content_type: str = JSON
@@ -35,7 +35,7 @@ class Call(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """An object and, if asked for, a part of it."""
+    """An object, or a subresource of it."""
 
     kind: Kind
     name: str
@@ -49,8 +49,8 @@ class Target(Struct, frozen=True):
             tail += f"/{self.subresource}"
         return collection_path(self.kind, self.namespace) + tail
 
-    def named(self, verb: str) -> str:
-        """Say what is done, for messages; raise BadRequest if it cannot be asked."""
+    def describe(self, verb: str) -> str:
+        """Say what a request does, for messages; raise BadRequest if the namespace is missing."""
         kind = f"{self.kind}/{self.subresource}" if self.subresource else str(self.kind)
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
         what = f"{verb} {kind} `{name}`"
@@ -59,8 +59,8 @@ class Target(Struct, frozen=True):
         return what
 
 
-class Written(Struct, frozen=True):
-    """How a write is to be taken."""
+class WriteOptions(Struct, frozen=True):
+    """Options of a write: field manager, field validation, dry run."""
 
     manager: str
     field_validation: str = ""
@@ -77,20 +77,20 @@ class Written(Struct, frozen=True):
 
 
 def collection_path(kind: Kind, namespace: str = "") -> str:
-    """Return the path of all objects of a kind, or of those in one namespace."""
+    """Return the path of all objects of a kind, or of its objects in one namespace."""
     if kind.is_namespaced and namespace:
         return f"{kind.path}/namespaces/{quote(namespace, safe='')}/{kind.plural}"
     return f"{kind.path}/{kind.plural}"
 
 
 def get_call(kind: Kind, name: str, namespace: str) -> Call:
-    """Ask for one object."""
-    target = Target(kind, _given(kind, name, "get"), namespace)
-    return Call("GET", target.path, target.named("get"))
+    """Return the request for one object."""
+    target = Target(kind, _require_name(kind, name, "get"), namespace)
+    return Call("GET", target.path, target.describe("get"))
 
 
 def list_call(kind: Kind, query: Query, *, limit: int = 0, token: str = "") -> Call:
-    """Ask for a page of objects, or for all of them."""
+    """Return the request for a page of a list, or for the whole list."""
     params = _selectors(query)
     if limit:
         params.append(("limit", str(limit)))
@@ -101,7 +101,7 @@ def list_call(kind: Kind, query: Query, *, limit: int = 0, token: str = "") -> C
 
 
 def watch_call(kind: Kind, query: Query, *, since: str, seconds: int | None) -> Call:
-    """Ask to be told what happens."""
+    """Return the request for a watch."""
     params = _selectors(query)
     params += [("watch", "true"), ("allowWatchBookmarks", "true"), ("resourceVersion", since)]
     if seconds is not None:
@@ -110,44 +110,44 @@ def watch_call(kind: Kind, query: Query, *, since: str, seconds: int | None) -> 
     return Call("GET", collection_path(kind, query.namespace), what, tuple(params))
 
 
-def create_call(kind: Kind, obj: JsonObject, subresource: str, written: Written) -> Call:
-    """Ask to add an object, or to do something to the one that it names."""
+def create_call(kind: Kind, obj: JsonObject, subresource: str, options: WriteOptions) -> Call:
+    """Return the request that creates an object, or a subresource of the object that it names."""
     name, namespace = _name(obj), _namespace(kind, obj)
     target = Target(kind, name, namespace, subresource)
     if subresource:
-        what, path = target.named("create"), target.path
+        what, path = target.describe("create"), target.path
     else:
         meta = obj.get("metadata") or {}
         shown = Target(kind, name or f"{meta.get('generateName', '')}…", namespace)
-        what, path = shown.named("create"), collection_path(kind, namespace)
+        what, path = shown.describe("create"), collection_path(kind, namespace)
     repeat = Repeat.NEVER if subresource == "eviction" else Repeat.IF_NOT_SERVED
     body = _encoder.encode(_complete(kind, obj, subresource))
-    return Call("POST", path, what, written.params, body, repeat=repeat)
+    return Call("POST", path, what, options.params, body, repeat=repeat)
 
 
-def replace_call(kind: Kind, obj: JsonObject, subresource: str, written: Written) -> Call:
-    """Ask to write an object anew."""
-    name = _given(kind, _name(obj), "replace")
+def replace_call(kind: Kind, obj: JsonObject, subresource: str, options: WriteOptions) -> Call:
+    """Return the request that replaces an object."""
+    name = _require_name(kind, _name(obj), "replace")
     target = Target(kind, name, _namespace(kind, obj), subresource)
     body = _encoder.encode(_complete(kind, obj, subresource))
-    return Call("PUT", target.path, target.named("replace"), written.params, body)
+    return Call("PUT", target.path, target.describe("replace"), options.params, body)
 
 
-def patch_call(target: Target, patch: Patch, written: Written) -> Call:
-    """Ask to change an object."""
-    _given(target.kind, target.name, "patch")
-    params, body = written.params, patch.body
+def patch_call(target: Target, patch: Patch, options: WriteOptions) -> Call:
+    """Return the request that patches an object."""
+    _require_name(target.kind, target.name, "patch")
+    params, body = options.params, patch.body
     if patch.type is PatchType.APPLY:
         assert isinstance(body, dict)
         body = _complete(target.kind, body, target.subresource)
         if patch.is_forced:
             params = (*params, ("force", "true"))
-    # Operations of a JSON patch may add to a list, once each time they are sent.
+    # A JSON patch may add an item to a list, once each time that the patch is sent.
     is_once = patch.type is PatchType.JSON
     return Call(
         "PATCH",
         target.path,
-        target.named("patch"),
+        target.describe("patch"),
         params,
         _encoder.encode(body),
         patch.type.value,
@@ -156,8 +156,8 @@ def patch_call(target: Target, patch: Patch, written: Written) -> Call:
 
 
 def delete_call(target: Target, removal: Removal) -> Call:
-    """Ask to delete an object."""
-    _given(target.kind, target.name, "delete")
+    """Return the request that deletes an object."""
+    _require_name(target.kind, target.name, "delete")
     options: JsonObject = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if removal.grace_seconds is not None:
         options["gracePeriodSeconds"] = removal.grace_seconds
@@ -166,11 +166,11 @@ def delete_call(target: Target, removal: Removal) -> Call:
     guards = {"uid": removal.uid, "resourceVersion": removal.version}
     if any(guards.values()):
         options["preconditions"] = {key: value for key, value in guards.items() if value}
-    return Call("DELETE", target.path, target.named("delete"), body=_encoder.encode(options))
+    return Call("DELETE", target.path, target.describe("delete"), body=_encoder.encode(options))
 
 
 def _complete(kind: Kind, obj: JsonObject, subresource: str) -> JsonObject:
-    """Return the object with what it is; a custom resource is refused without."""
+    """Return the object with its apiVersion and kind, which custom resources must state."""
     version, name = _SUBRESOURCES.get(subresource, (kind.api_version, kind.name))
     return {"apiVersion": version, "kind": name, **obj}
 
@@ -194,8 +194,8 @@ def _namespace(kind: Kind, obj: JsonObject) -> str:
     return str((obj.get("metadata") or {}).get("namespace") or "") if kind.is_namespaced else ""
 
 
-def _given(kind: Kind, name: str, verb: str) -> str:
-    """Return the name; without one the path would be that of all objects, and delete them."""
+def _require_name(kind: Kind, name: str, verb: str) -> str:
+    """Return the name; raise BadRequest if it is empty: the path would mean all objects."""
     if not name:
         raise BadRequest(f"cannot {verb} {kind}: no name is given", hint="set `metadata.name`")
     return name

@@ -1,4 +1,4 @@
-"""A way in: find out how to reach a cluster, and reach it."""
+"""Connect to the cluster that a kubeconfig, the environment or the service account names."""
 
 import os
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from karpy.ports.clock import Clock
 
 
 class Rate(Struct, frozen=True):
-    """How many requests per second in the long run, and how many at once."""
+    """Requests per second in the long run, and requests in a burst."""
 
     qps: float = 200.0
     burst: int = 300
@@ -37,10 +37,10 @@ RATE: Final = Rate()
 
 class Connection:
     """
-    A cluster as one user: `objects` to read and write, `feed` to follow.
+    A cluster as one user: `objects` reads and writes, `feed` watches.
 
-    Use it with `async with`, or close it. Nothing is sent before something is asked. With a fence,
-    it writes only while that is open.
+    Use it with `async with`, or close it. It sends nothing before the first request. With a
+    fence, it writes only while the fence is open.
     """
 
     def __init__(
@@ -88,9 +88,10 @@ class Connection:
 
 def connect(context: str | None = None, kubeconfig: str | None = None) -> Connection:
     """
-    Return a connection to the cluster that a kubeconfig, the environment or our pod names.
+    Return a connection to the cluster that a kubeconfig, the environment or this pod names.
 
-    Leader election wants one of its own without a rate: `Connection(find_access(), rate=None)`.
+    Leader election needs a connection of its own without a rate, so that no other request delays
+    the renewal of the lease: `Connection(find_access(), rate=None)`.
     """
     return Connection(find_access(context, kubeconfig))
 
@@ -101,9 +102,9 @@ def find_access(
     env: Mapping[str, str] = os.environ,
 ) -> Access:
     """
-    Find the way to a cluster: the file given, `KUBECONFIG`, our service account, `~/.kube/config`.
+    Find a cluster: by the given file, `KUBECONFIG`, the service account, or `~/.kube/config`.
 
-    Naming a context rules the service account out.
+    With a context, the service account is not used.
     """
     is_named = bool(context or kubeconfig or env.get("KUBECONFIG"))
     if not is_named and is_in_cluster(env):
@@ -124,7 +125,7 @@ def find_access(
 
 
 def credentials_of(access: Access, clock: Clock) -> Credentials:
-    """Return the credentials of a user, renewed in the way they come."""
+    """Return the credentials of a user, which an exec plugin or files may renew."""
     user = structs.replace(access.user, basic=access.user.basic or access.endpoint.login)
     if user.plugin is not None:
         return ExecCredentials(user, access.endpoint, clock)

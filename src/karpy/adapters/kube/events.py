@@ -24,17 +24,17 @@ _COMPONENT: Final = "karpenter"
 _WAITING_MAX: Final = 1000
 _LATER_MAX: Final = 5000
 _LATER_RATE: Final = (5.0, 20)
-"""Per second in the long run, and at once, of what can wait: an event costs the API server about as
-much as a pod does."""
+"""Rate per second and burst of notices that can wait: an event costs the API server about as much
+as a pod."""
 _LATER_SECONDS: Final = 0.1
-_REMEMBERED_MOST: Final = 8192
-"""Beyond so many notices the same may be said again within its window; rates hold it back."""
+_REMEMBERED_MAX: Final = 8192
+"""Notices remembered to drop repetitions; a forgotten one may come again within its window."""
 _NOTE_MAX: Final = 1024
-"""More the API does not take."""
+"""Longest note in bytes that the API accepts."""
 _NAME_MAX: Final = 200
 
 
-_Said = tuple[Notice, datetime]
+_Queued = tuple[Notice, datetime]
 OnTrouble = Callable[[Notice, ClusterError | CredentialsRefused], None]
 """Called with a notice that could not be written, and why."""
 
@@ -43,9 +43,9 @@ class EventRecorder:
     """
     Writes notices as events, in the background.
 
-    `tell` never waits and never fails: what says the same within its window, what goes beyond the
-    rate of its reason and what finds the queue full is dropped and counted. `run` writes the rest,
-    last and slowly what can wait.
+    `emit` never waits and never fails: it skips a notice that repeats another one within its
+    window, and drops and counts a notice beyond the rate of its reason or beyond the length of the
+    queue. `run` writes the others; notices that can wait come last, at a limited rate.
     """
 
     def __init__(
@@ -64,18 +64,18 @@ class EventRecorder:
         self._rates = rates or {}
         self._on_trouble = on_trouble
         self._on_drop = on_drop
-        self._said_until: Memo[tuple[str, ...], float] = Memo(_REMEMBERED_MOST)
-        self._waiting: deque[_Said] = deque()
-        self._later: deque[_Said] = deque()
+        self._quiet_until: Memo[tuple[str, ...], float] = Memo(_REMEMBERED_MAX)
+        self._waiting: deque[_Queued] = deque()
+        self._later: deque[_Queued] = deque()
         self._later_pace = TokenBucket(*_LATER_RATE)
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._is_closed = False
         self.dropped = 0
         """How many notices were lost: too many at once, or refused by the server."""
 
     def emit(self, notice: Notice) -> None:
-        """Have a notice written, unless it was just said or too much is said already."""
-        if self._is_closed or self._was_just_said(notice):
+        """Queue a notice, unless it repeats one, exceeds its rate or finds the queue full."""
+        if self._is_closed or self._is_repeated(notice):
             return
         rate = self._rates.get(notice.reason)
         queue, most = (
@@ -85,28 +85,28 @@ class EventRecorder:
             self._drop()
             return
         queue.append((notice, self._clock.now()))
-        self._news.set()
+        self._wakeup.set()
 
     def close(self) -> None:
-        """Take nothing more; `run` ends once everything is written."""
+        """Accept no more notices; `run` returns once the queue is empty."""
         self._is_closed = True
-        self._news.set()
+        self._wakeup.set()
 
     async def run(self) -> None:
         """Write notices until closed."""
         while self._waiting or self._later or not self._is_closed:
-            said = self._next()
-            if said is None:
+            queued = self._next()
+            if queued is None:
                 await self._wait()
                 continue
-            notice, moment = said
+            notice, moment = queued
             try:
                 await self._objects.create(EVENTS_EVENT, self._event(notice, moment))
             except (ClusterError, CredentialsRefused) as error:
                 self._drop()
                 self._on_trouble(notice, error)
 
-    def _next(self) -> _Said | None:
+    def _next(self) -> _Queued | None:
         if self._waiting:
             return self._waiting.popleft()
         if self._later and (self._is_closed or self._later_pace.has_taken()):
@@ -114,25 +114,25 @@ class EventRecorder:
         return None
 
     async def _wait(self) -> None:
-        """Wait for something to tell."""
-        self._news.clear()
+        """Wait for the next notice, or for the rate of notices that can wait."""
+        self._wakeup.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LATER_SECONDS if self._later else None):
-                await self._news.wait()
+                await self._wakeup.wait()
 
     def _drop(self) -> None:
         self.dropped += 1
         self._on_drop()
 
-    def _was_just_said(self, notice: Notice) -> bool:
+    def _is_repeated(self, notice: Notice) -> bool:
         if not notice.same_as:
             return False
         now = asyncio.get_running_loop().time()
         key = (notice.reason.lower(), *notice.same_as)
-        until = self._said_until.get(key)
+        until = self._quiet_until.get(key)
         if until is not None and until > now:
             return True
-        self._said_until.put(key, now + notice.window_seconds)
+        self._quiet_until.put(key, now + notice.window_seconds)
         return False
 
     def _event(self, notice: Notice, moment: datetime) -> JsonObject:
@@ -149,7 +149,7 @@ class EventRecorder:
             "kind": EVENTS_EVENT.name,
             "metadata": {
                 "name": f"{subject.name[:_NAME_MAX].rstrip('.-')}.{uuid4().hex[:16]}",
-                # Events about objects without a namespace have to live somewhere.
+                # Events about objects without a namespace are stored in `default`, as by client-go.
                 "namespace": subject.namespace or "default",
             },
             "eventTime": moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),

@@ -21,10 +21,10 @@ from karpy.errors import CredentialsRefused
 from karpy.ports.clock import Clock
 
 _EARLIEST: Final = timedelta(seconds=60)
-"""So long before they expire credentials are renewed; those that live shortly, later."""
+"""Earliest renewal before the expiry; credentials with a short life are renewed later."""
 _SHARE: Final = 0.2
 _SECONDS_MAX: Final = 60.0
-"""A plugin that asks no person and takes longer than this hangs."""
+"""Longest run of a plugin that asks the user nothing; after it the plugin counts as hung."""
 _BY_HAND: Final = "run the command by hand: what it prints may be secret and is not repeated here"
 
 
@@ -42,7 +42,7 @@ class _Credential(Withheld, frozen=True, rename="camel"):
 
 
 class ExecCredentials:
-    """What a plugin printed, kept until shortly before it expires or the server refuses it."""
+    """Credentials that a plugin printed, kept until they expire soon or the server refuses them."""
 
     def __init__(
         self,
@@ -129,11 +129,11 @@ class ExecCredentials:
         return await self._output(process, None if is_interactive else self._seconds)
 
     def _program(self) -> str:
-        """Return the path of the command; a name without a path is looked up in PATH alone."""
+        """Return the path of the command; a name without a folder is looked up in PATH only."""
         command = self._plugin.command
         if Path(command).name != command:
             return command
-        # An empty or relative folder in PATH would make it a file of whatever folder we run in.
+        # An empty or relative folder in PATH would run a file of the current folder.
         folders = filter(os.path.isabs, self._env.get("PATH", "").split(os.pathsep))
         found = shutil.which(command, path=os.pathsep.join(folders))
         if found is None:

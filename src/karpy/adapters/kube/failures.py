@@ -1,4 +1,4 @@
-"""What went wrong, told once in Karpy's own errors: the Status of a server, or no answer at all."""
+"""Failed requests as errors of Karpy: from the Status of a server, or from a missing answer."""
 
 import asyncio
 import ssl
@@ -40,7 +40,7 @@ _BY_STATUS: Final[Mapping[int, type[ClusterError]]] = {
 _SERVER_FAULTS: Final = 500
 _REFUSALS: Final = 400
 _WRONG_NAME: Final = (62, 64)
-"""OpenSSL's numbers for a certificate made out to another host name, or another address."""
+"""OpenSSL's codes for a certificate with another host name or address."""
 _EXPIRED: Final = 10
 
 
@@ -67,38 +67,38 @@ _decoder: Final = msgspec.json.Decoder(_Status)
 
 
 def refusal(what: str, status: int, body: bytes, retry_after: str = "") -> ClusterError:
-    """Return the error for an answer that is none of success; `what` names what was asked."""
+    """Return the error for an answer that is not a success; `what` says what the request does."""
     try:
-        told = _decoder.decode(body)
+        reply = _decoder.decode(body)
     except msgspec.DecodeError:
-        told = _Status()
-    if told.kind != "Status":
+        reply = _Status()
+    if reply.kind != "Status":
         text = " ".join(body.decode(errors="replace").split())[:_SHOWN_MAX]
-        told = _Status(message=text or "it said no more")
-    return _error(what, status, told, _seconds(retry_after))
+        reply = _Status(message=text or "it said no more")
+    return _error(what, status, reply, _seconds(retry_after))
 
 
 def refusal_in_stream(what: str, raw: bytes | msgspec.Raw) -> ClusterError:
-    """Return the error that a watch ended with."""
+    """Return the error for an ERROR event of a watch."""
     try:
-        told = _decoder.decode(raw)
+        reply = _decoder.decode(raw)
     except msgspec.DecodeError as error:
         return AnswerMalformed(f"cannot {what}: it ended with an error that is none: {error}")
-    return _error(what, told.code, told, None)
+    return _error(what, reply.code, reply, None)
 
 
-def _error(what: str, status: int, told: _Status, retry_after: float | None) -> ClusterError:
-    details = told.details or _Details()
+def _error(what: str, status: int, reply: _Status, retry_after: float | None) -> ClusterError:
+    details = reply.details or _Details()
     causes = [
         f"{each.reason}: {each.message}" if each.reason else each.message
         for each in details.causes or ()
-        if each.message and each.message not in told.message
+        if each.message and each.message not in reply.message
     ]
-    message = f"cannot {what}: {' '.join((told.message, *causes))} (HTTP {status})"
+    message = f"cannot {what}: {' '.join((reply.message, *causes))} (HTTP {status})"
     hint = ""
     if any(each.reason == _BUDGET for each in details.causes or ()):
         hint = "wait until more pods of the PodDisruptionBudget are healthy, or loosen it"
-    return _class_of(status, told.reason)(
+    return _class_of(status, reply.reason)(
         message,
         status=status,
         retry_after=retry_after if retry_after is not None else details.retry_after_seconds,
@@ -120,12 +120,12 @@ def _class_of(status: int, reason: str) -> type[ClusterError]:
 
 
 def _seconds(text: str) -> float | None:
-    # The other form that HTTP allows, a date, is none that an API server uses.
+    # HTTP also allows a date, which API servers do not send.
     return float(text) if text.isdecimal() else None
 
 
 def no_answer(what: str, server: str, error: Exception) -> ClusterError:
-    """Return the error for a request that got no answer, or none to its end."""
+    """Return the error for a request without an answer, or with an incomplete one."""
     if (refused := _tls_error(error)) is not None:
         return _tls_refusal(what, server, refused)
     if isinstance(error, aiohttp.ClientHttpProxyError):

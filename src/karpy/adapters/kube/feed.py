@@ -42,26 +42,26 @@ T = TypeVar("T")
 OnUnreadable = Callable[[Kind, str, Exception], None]
 """Called with kind and key of an object that cannot be read, and why; the key may be empty."""
 OnTrouble = Callable[[Kind, ClusterError | CredentialsRefused], None]
-"""Called with why a kind cannot be followed right now; that is tried again."""
+"""Called with a kind and why its list or watch failed; the feed tries again."""
 
 _OBJECTS_IN_A_ROW: Final = 100
-"""So many objects are read before others on the loop get their turn."""
+"""Objects decoded before the feed yields to the event loop."""
 _STEADY_SECONDS: Final = 5.0
-"""A watch that lasted this long was a good one, though nothing happened."""
+"""A watch that lasts this long counts as a success, even without an event."""
 _FAILURES_MAX: Final = 3
-"""A server that answers so often with a fault may not know our version: list everything anew."""
+"""After this many failures in a row the server may not know the resource version: list again."""
 
 
 class Pace(Struct, frozen=True):
-    """How a feed goes about it; times are seconds."""
+    """Page size, timeouts and pauses of a feed; times in seconds."""
 
     page: int = 500
     watch: float = 300.0
-    """How long one watch is asked for at least; up to twice that, so that not all end at once."""
+    """Shortest `timeoutSeconds` of a watch; a random one up to twice that spreads their ends."""
     idle: float = IDLE_SECONDS
     first_pause: float = 0.5
     longest_pause: float = 8.0
-    """A fault of the server may last; work goes on soon after its end."""
+    """Longest pause between tries, so that the feed resumes soon after an outage."""
     dice: Dice = DICE
 
 
@@ -69,7 +69,7 @@ PACE: Final = Pace()
 
 
 class KubeFeed:
-    """The port Feed, over HTTP: one connection per kind that is followed."""
+    """The port Feed, over HTTP: one connection per watched kind."""
 
     def __init__(
         self,
@@ -87,25 +87,25 @@ class KubeFeed:
     async def follow(
         self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING
     ) -> AsyncGenerator[Change[T] | Synced, None]:
-        told = _Told(kind, reader, self._on_unreadable)
+        delivered = _Delivered(kind, reader, self._on_unreadable)
         stream = _Stream(self._transport, kind, query, self._pace)
         backoff = Backoff(self._pace.first_pause, self._pace.longest_pause, self._pace.dice)
         is_synced = False
         while True:
             try:
                 if not stream.version:
-                    async with aclosing(stream.relist(told)) as changes:
+                    async with aclosing(stream.relist(delivered)) as changes:
                         async for change in changes:
                             yield change
                     if not is_synced:
                         is_synced = True
                         yield Synced()
-                async with aclosing(stream.watch(told, backoff)) as changes:
+                async with aclosing(stream.watch(delivered, backoff)) as changes:
                     async for change in changes:
                         yield change
             except Expired:
                 stream.version = ""
-                # Now and then this is the usual course of things, and no reason to wait.
+                # An expired resource version is normal now and then: list at once, without a pause.
                 is_usual = not backoff.failures
                 pause = backoff.next_pause()
                 pause = 0.0 if is_usual else pause
@@ -119,8 +119,8 @@ class KubeFeed:
             await asyncio.sleep(pause)
 
 
-class _Told(Generic[T]):
-    """What the follower knows: which objects, and as of which version each."""
+class _Delivered(Generic[T]):
+    """The objects that the feed has delivered, each with its resource version."""
 
     def __init__(self, kind: Kind, reader: Reader[T], on_unreadable: OnUnreadable) -> None:
         self._kind = kind
@@ -129,7 +129,7 @@ class _Told(Generic[T]):
         self._versions: dict[str, str] = {}
 
     def meta(self, raw: Raw) -> Meta | None:
-        """Return what identifies an object, or None if nothing does."""
+        """Return the metadata that identifies an object, or None if it cannot be read."""
         try:
             meta = decode_meta(raw)
         except Exception as error:
@@ -141,7 +141,7 @@ class _Told(Generic[T]):
         return meta
 
     def put(self, meta: Meta, raw: Raw) -> Change[T] | None:
-        """Take down how an object is now; return what the follower must know."""
+        """Record a version of an object; return the change to deliver, or None if it is known."""
         key, version = meta.key, meta.resource_version
         if self._versions.get(key) == version and version:
             return None
@@ -154,7 +154,7 @@ class _Told(Generic[T]):
         return Change(key, value, version)
 
     def drop(self, key: str, version: str) -> Change[T] | None:
-        """Take down that an object is gone; return what the follower must know."""
+        """Record that an object is deleted; return the change to deliver, or None if known."""
         if self._versions.pop(key, None) is None:
             return None
         return Change(key, None, version)
@@ -168,12 +168,12 @@ class _Told(Generic[T]):
             return self._reader.from_bytes(simplify(data))
 
     def vanished(self, seen: set[str]) -> list[str]:
-        """List the keys that were told and are not among those seen."""
+        """List the keys that were delivered and are not in `seen`."""
         return sorted(self._versions.keys() - seen)
 
 
 class _Stream:
-    """The place in the server's history up to which everything was told."""
+    """The list and the watch of one kind, and the resource version that they have reached."""
 
     def __init__(self, transport: Transport, kind: Kind, query: Query, pace: Pace) -> None:
         self._transport = transport
@@ -182,11 +182,11 @@ class _Stream:
         self._pace = pace
         self._is_paged = True
         self.version = ""
-        """Empty means that everything must be listed."""
+        """Empty if the kind must be listed again."""
         self.has_ended_at_once = False
 
-    async def relist(self, told: _Told[T]) -> AsyncGenerator[Change[T], None]:
-        """Tell what is new, what has changed and what has vanished."""
+    async def relist(self, delivered: _Delivered[T]) -> AsyncGenerator[Change[T], None]:
+        """List the kind; yield objects that are new or changed, and keys that have vanished."""
         seen: set[str] = set()
         token, is_last, version = "", False, ""
         while not is_last:
@@ -195,26 +195,28 @@ class _Stream:
             try:
                 page = decode_page(call.what, await self._transport.send(call))
             except Expired:
-                # Reading the pages took longer than the server remembers: take all at once.
+                # The continue token expired while pages were read: list without pages next time.
                 self._is_paged = False
                 raise
             for number, raw in enumerate(page.items or ()):
                 if number % _OBJECTS_IN_A_ROW == 0:
                     await asyncio.sleep(0)
-                if (meta := told.meta(raw)) is not None:
+                if (meta := delivered.meta(raw)) is not None:
                     seen.add(meta.key)
-                    if (change := told.put(meta, raw)) is not None:
+                    if (change := delivered.put(meta, raw)) is not None:
                         yield change
             token, version = page.metadata.token, page.metadata.resource_version
             is_last = not token
-        for key in told.vanished(seen):
-            if (change := told.drop(key, version)) is not None:
+        for key in delivered.vanished(seen):
+            if (change := delivered.drop(key, version)) is not None:
                 yield change
         self._is_paged = True
         self.version = version
 
-    async def watch(self, told: _Told[T], backoff: Backoff) -> AsyncGenerator[Change[T], None]:
-        """Tell what happens from the last version on, until the server ends the watch."""
+    async def watch(
+        self, delivered: _Delivered[T], backoff: Backoff
+    ) -> AsyncGenerator[Change[T], None]:
+        """Yield the changes after the last resource version, until the server ends the watch."""
         loop = asyncio.get_running_loop()
         began, count = loop.time(), 0
         self.has_ended_at_once = False
@@ -229,7 +231,7 @@ class _Stream:
                 count += 1
                 if count % _OBJECTS_IN_A_ROW == 0:
                     await asyncio.sleep(0)
-                change = self._take(told, BY_TYPE.get(event.type), event.object)
+                change = self._take(delivered, BY_TYPE.get(event.type), event.object)
                 if change is not None:
                     yield change
         if loop.time() - began >= _STEADY_SECONDS:
@@ -237,23 +239,25 @@ class _Stream:
         elif not count:
             self.has_ended_at_once = True
 
-    def _take(self, told: _Told[T], event: EventType | None, raw: Raw) -> Change[T] | None:
+    def _take(
+        self, delivered: _Delivered[T], event: EventType | None, raw: Raw
+    ) -> Change[T] | None:
         if event is None:
             return None
         if event is EventType.BOOKMARK:
             self.version = bookmark_version(raw) or self.version
             return None
-        meta = told.meta(raw)
+        meta = delivered.meta(raw)
         if meta is None:
             return None
         self.version = meta.resource_version or self.version
         if event is EventType.DELETED:
-            return told.drop(meta.key, meta.resource_version)
-        return told.put(meta, raw)
+            return delivered.drop(meta.key, meta.resource_version)
+        return delivered.put(meta, raw)
 
 
 def _plain(meta: Meta, raw: Raw) -> JsonObject:
-    """Return an object as far as it can be decoded: its name at least."""
+    """Return the decoded object, or its name and namespace if it cannot be decoded."""
     try:
         return decode_object("read an object", raw)
     except AnswerMalformed:

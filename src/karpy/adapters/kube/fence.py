@@ -1,4 +1,4 @@
-"""Until when a leader may write: a moment on a clock that goes on while the process is frozen."""
+"""Until when a leader may write, on a clock that continues while the process is frozen."""
 
 import time
 from collections.abc import Callable
@@ -16,16 +16,16 @@ _READS: Final = frozenset({"GET", "HEAD", "OPTIONS", "CONNECT"})
 
 
 def elapsed() -> float:
-    """Return seconds that go on while the process is stopped and while the machine sleeps."""
+    """Return seconds that also count while the process is stopped and while the machine sleeps."""
     return time.clock_gettime(_CLOCK)
 
 
 class Fence:
     """
-    Lets writes pass until the moment that the last renewal of the lease has moved it to.
+    Allows writes until the deadline that the last renewal of the lease has set.
 
-    An election moves it, and each connection of the leader asks it right before a write is sent. It
-    is closed until the lease is held for the first time.
+    An election moves the deadline, and each connection of the leader checks it right before a
+    write is sent. The fence is closed until the lease is held for the first time.
     """
 
     def __init__(self, now: Callable[[], float] = elapsed) -> None:
@@ -33,11 +33,11 @@ class Fence:
         self._open_until = -inf
 
     def open(self, until: float) -> None:
-        """Let writes pass until a moment of its own clock."""
+        """Allow writes until a moment of the fence's clock."""
         self._open_until = until
 
     def close(self) -> None:
-        """Let no write pass from now on."""
+        """Allow no write from now on."""
         self._open_until = -inf
 
     def check(self, method: str, path: str) -> None:
@@ -50,12 +50,12 @@ class Fence:
 
 
 def fenced_request(fence: Fence) -> type[aiohttp.ClientRequest]:
-    """Return a request that asks the fence right before its bytes go, each time it is sent."""
+    """Return a request class that checks the fence right before its bytes are sent, every time."""
 
     class FencedRequest(aiohttp.ClientRequest):
         async def send(self, conn: Connection) -> aiohttp.ClientResponse:
-            # Whatever a write waited for is over here: its turn, credentials, a connection, the
-            # first try of one that aiohttp sends again by itself.
+            # After this line a write waits for nothing: not for the rate, for credentials, for a
+            # connection or for a first try, which aiohttp may repeat by itself.
             self._check()
             return await super().send(conn)
 
@@ -65,13 +65,13 @@ def fenced_request(fence: Fence) -> type[aiohttp.ClientRequest]:
             conn: Connection,
             content_length: int | None = None,
         ) -> None:
-            # Where a request has a body its headers wait for that, and the body for its turn on
-            # the event loop: the process may have stood still in between.
+            # Headers of a request with a body are sent with the body, in a later turn of the event
+            # loop: the process may have been frozen in between.
             try:
                 self._check()
             except LeadershipUncertain as error:
                 if conn.protocol is not None:
-                    # The request that waits for the answer gets the reason.
+                    # Raise the error where the request awaits its answer.
                     conn.protocol.set_exception(error)
                 return
             await super().write_bytes(writer, conn, content_length)

@@ -11,12 +11,12 @@ SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def is_in_cluster(env: Mapping[str, str], folder: str = SERVICE_ACCOUNT_FOLDER) -> bool:
-    """Say whether we run in a pod that has a service account."""
+    """Say whether this process runs in a pod with a service account."""
     return bool(env.get("KUBERNETES_SERVICE_HOST")) and (Path(folder) / "token").exists()
 
 
 def read_service_account(env: Mapping[str, str], folder: str = SERVICE_ACCOUNT_FOLDER) -> Access:
-    """Read the way to the cluster that this pod runs in."""
+    """Read how to reach the cluster in which this pod runs."""
     host = env.get("KUBERNETES_SERVICE_HOST", "")
     port = env.get("KUBERNETES_SERVICE_PORT", "443")
     host = f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""Kubeconfig files: merged as kubectl merges them, read into one way to reach one cluster."""
+"""Kubeconfig files, merged as kubectl merges them, and the access that a context names."""
 
 import base64
 import binascii
@@ -33,14 +33,14 @@ _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
 
 
 class _Entry(Struct, frozen=True):
-    """A cluster, user or context, and the file that paths in it are relative to."""
+    """A cluster, user or context, and its file, to which its paths are relative."""
 
     fields: Fields
     file: Path
 
 
-class _Book:
-    """The files of a kubeconfig; whatever is written twice counts where it is written first."""
+class _Merged:
+    """The merged files of a kubeconfig; of entries with the same name the first one counts."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._documents = [(file, _read_file(file)) for file in files]
@@ -80,9 +80,9 @@ class _Book:
 
 def kubeconfig_files(kubeconfig: str | None, env: Mapping[str, str]) -> list[Path]:
     """
-    List the files to read, those that exist.
+    List the files that exist.
 
-    A file that is named outright must exist; of those in `KUBECONFIG` at least one must.
+    The file given as an option must exist; of the files in `KUBECONFIG` at least one must.
     """
     named = [kubeconfig] if kubeconfig else env.get("KUBECONFIG", "").split(os.pathsep)
     paths = [Path(each).expanduser() for each in named if each]
@@ -100,16 +100,16 @@ def kubeconfig_files(kubeconfig: str | None, env: Mapping[str, str]) -> list[Pat
 
 
 def read_kubeconfig(files: Sequence[Path], context: str | None = None) -> Access:
-    """Read the way to the cluster that a context names, or the current one."""
+    """Read the access of the given context, or of the current context."""
     source = files[0]
     try:
-        book = _Book(files)
-        entry = book.find("contexts", context or book.current_context())
+        merged = _Merged(files)
+        entry = merged.find("contexts", context or merged.current_context())
         source = entry.file
         cluster, user = entry.fields.needed("cluster"), entry.fields.text("user")
         return Access(
-            endpoint=_read_entry(book.find("clusters", cluster), _read_endpoint),
-            user=_read_entry(book.find("users", user), _read_user) if user else User(),
+            endpoint=_read_entry(merged.find("clusters", cluster), _read_endpoint),
+            user=_read_entry(merged.find("users", user), _read_user) if user else User(),
             namespace=entry.fields.text("namespace") or "default",
             source=str(source),
         )
@@ -134,7 +134,7 @@ def _read_file(file: Path) -> Fields:
             path=str(file), problem=f"cannot be read: {error}", hint="check the file's permissions"
         ) from error
     except Unparsable as error:
-        # What is wrong is told with the text around it, which may be a token.
+        # The message of the YAML parser quotes the text around the error, which may be a token.
         place = f" in line {error.line}" if error.line else ""
         raise KubeconfigInvalid(
             path=str(file),
@@ -219,7 +219,7 @@ def _impersonation(fields: Fields) -> tuple[tuple[str, str], ...]:
 
 def _read_plugin(entry: _Entry, fields: Fields) -> ExecPlugin:
     version = fields.choice("apiVersion", (EXEC_V1, EXEC_V1BETA1))
-    # The first version left the mode open; later versions require it.
+    # v1beta1 has a default for interactiveMode; v1 requires the field.
     default = IF_AVAILABLE if version == EXEC_V1BETA1 else ""
     command = fields.needed("command")
     if "/" in command or os.sep in command:
@@ -242,7 +242,7 @@ def _file(entry: _Entry, key: str) -> str:
 
 
 def _secret(fields: Fields, key: str) -> str:
-    """Return a text that no message may show."""
+    """Return a text; the error for a wrong value does not show it."""
     value = fields.obj.get(key)
     if not isinstance(value, str | None):
         fields.fail(key, "is not text", "put it between quotes")
@@ -250,7 +250,7 @@ def _secret(fields: Fields, key: str) -> str:
 
 
 def _secrets(fields: Fields, key: str) -> tuple[str, ...]:
-    """Return a list of texts that no message may show."""
+    """Return a list of texts; the error for a wrong value does not show them."""
     if not all(isinstance(each, str) for each in fields.items(key)):
         fields.fail(key, "is a list of more than texts", "put each of them between quotes")
     return fields.texts(key)

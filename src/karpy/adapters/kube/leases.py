@@ -1,4 +1,4 @@
-"""Leader election by Lease, as Kubernetes' own controllers do it."""
+"""Leader election by Lease, as client-go does it."""
 
 import asyncio
 import socket
@@ -20,31 +20,31 @@ from karpy.ports.clock import Clock
 from karpy.ports.objects import Objects
 
 KARPENTER_LEASE: Final = "karpenter-leader-election"
-"""Karpenter's own name: the two can never lead at the same time."""
+"""Karpenter's lease, so that Karpenter and Karpy never lead at the same time."""
 _SPREAD: Final = 0.2
-"""By up to this share a candidate waits longer than the next one."""
+"""Random extra wait between tries, as a share of the retry period."""
 
 OnTrouble = Callable[[ClusterError | CredentialsRefused], None]
-"""Called with why the lease could not be read or written; that is tried again."""
+"""Called with why the lease could not be read or written; the election tries again."""
 
 
 def own_identity() -> str:
-    """Make a name for this process that no other has."""
+    """Return a unique name for this process."""
     return f"{socket.gethostname()}_{uuid4()}"
 
 
 class Timing(Struct, frozen=True):
-    """How long things take, in seconds; the defaults are Karpenter's."""
+    """Periods of the election, in seconds; the defaults are Karpenter's."""
 
     lease: int = 15
-    """For so long others keep away from a leader they hear nothing of."""
+    """After this long without a renewal another candidate may take the lease."""
     renew_deadline: float = 10.0
-    """After so long without success a leader steps down, well before others step in."""
+    """After this long without a successful renewal the leader steps down, before the lease ends."""
     retry: float = 2.0
 
 
 class Candidacy(Struct, frozen=True):
-    """Who wants to lead, and by which lease."""
+    """The identity of a candidate, and the lease it competes for."""
 
     namespace: str
     name: str = KARPENTER_LEASE
@@ -62,11 +62,11 @@ class Election:
     """
     A candidate for one Lease.
 
-    How old a lease is, is counted from when it was last seen to change, on our own clock alone:
-    clocks that differ between machines do no harm. Times written into it are for people.
+    The age of a lease counts from its last observed change, on the local clock, so clocks may
+    differ between machines. The times in the lease are for people.
 
-    The fence is open for as long as no other candidate may lead: until the renew deadline has
-    passed since a renewal began that succeeded.
+    The fence is open while no other candidate may lead: until the renew deadline after the start
+    of the last successful renewal.
     """
 
     def __init__(
@@ -93,15 +93,15 @@ class Election:
 
     @property
     def leader(self) -> str:
-        """The last known leader; empty for none."""
+        """The last known leader; empty if there is none."""
         return str((self._seen.get("spec") or {}).get("holderIdentity") or "")
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> bool:
         """
-        Wait until we lead, then do the work; say whether it came to its end.
+        Wait until this candidate leads, then run the work; say whether the work has finished.
 
-        If the lease is lost meanwhile the work is cancelled. The lease is given back at the end,
-        also if this is cancelled, so that the next leader need not wait.
+        If the lease is lost, the work is cancelled. The lease is released at the end, also after a
+        cancellation, so that the next leader need not wait for its expiry.
         """
         await self.acquire()
         doing = asyncio.ensure_future(work())
@@ -111,7 +111,7 @@ class Election:
             is_done = doing.done()
         finally:
             doing.cancel()
-            # The lease is kept until the work has really stopped; only then may others begin.
+            # Hold the lease until the work has stopped; only then may another leader start.
             await asyncio.wait({doing})
             holding.cancel()
             await asyncio.wait({holding})
@@ -121,7 +121,7 @@ class Election:
         return is_done
 
     async def acquire(self) -> None:
-        """Wait until we lead."""
+        """Wait until this candidate leads."""
         while True:
             outcome = await self._try_until(self._now() + self._timing.renew_deadline)
             if outcome is _Outcome.OURS:
@@ -130,7 +130,7 @@ class Election:
         self.is_leader = True
 
     async def hold(self) -> None:
-        """Renew the lease for as long as that works; return when it is lost."""
+        """Renew the lease; return when it is lost."""
         while self.is_leader:
             await asyncio.sleep(self._timing.retry)
             outcome = await self._try_until(self._renewed_at + self._timing.renew_deadline)
@@ -138,7 +138,7 @@ class Election:
             self.is_leader = outcome is not _Outcome.TAKEN and not is_late
 
     async def release(self) -> None:
-        """Give the lease back if it is ours; that it fails is no harm, the lease expires then."""
+        """Release the lease if this candidate holds it; if that fails, the lease expires."""
         if not self.is_leader:
             return
         self.is_leader = False
@@ -182,8 +182,8 @@ class Election:
         return _Outcome.OURS
 
     async def _write(self, lease: JsonObject, write: Callable[..., Awaitable[JsonObject]]) -> None:
-        """Write our name; the version of the lease sees to it that only one candidate can."""
-        # Counted from before the write, so that we never believe longer than others do.
+        """Write this candidate into the lease; its resourceVersion lets only one writer succeed."""
+        # Time counts from before the write; for other candidates it counts from after the write.
         began, candidacy = self._now(), self._candidacy
         until = self._fence.now() + self._timing.renew_deadline
         now, old = _written(self._clock.now()), lease.get("spec") or {}

@@ -1,4 +1,4 @@
-"""Proxies that the environment names, read as Go programs read it."""
+"""Proxies from the environment: `HTTPS_PROXY`, `NO_PROXY`, read as Go programs read them."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from karpy.errors import OptionInvalid
 
 
 def proxy_from_environment(server: str, env: Mapping[str, str]) -> str:
-    """Return the proxy by which to reach a server; empty means none. Raise OptionInvalid."""
+    """Return the proxy for a server, or an empty text for none; raise OptionInvalid."""
     parts = urlsplit(server)
     name = f"{parts.scheme.upper()}_PROXY"
     proxy = _first(env, name, name.lower())

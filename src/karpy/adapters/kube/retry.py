@@ -1,4 +1,4 @@
-"""Patience with a server: how fast to ask, and when to ask again."""
+"""The rate of requests, and when a failed request is sent again."""
 
 import asyncio
 from enum import Enum, auto
@@ -14,7 +14,7 @@ DICE: Final[Dice] = SystemRandom().random
 
 
 class TokenBucket:
-    """Lets `burst` pass at once and `qps` per second in the long run, in the order they came."""
+    """A rate limit: `burst` at once, `qps` per second in the long run, first come first served."""
 
     def __init__(self, qps: float, burst: int) -> None:
         assert qps > 0
@@ -25,7 +25,7 @@ class TokenBucket:
         self._counted_at: float | None = None
 
     async def take(self) -> None:
-        """Wait for one's turn."""
+        """Wait for a token and take it."""
         self._refill()
         self._tokens -= 1
         if self._tokens >= 0:
@@ -37,7 +37,7 @@ class TokenBucket:
             raise
 
     def has_taken(self) -> bool:
-        """Take a turn if there is one right now, and say so."""
+        """Take a token if there is one now; say whether there was."""
         self._refill()
         if self._tokens < 1:
             return False
@@ -53,27 +53,27 @@ class TokenBucket:
 
 
 class Repeat(Enum):
-    """Whether a request may be sent again when it failed in a way that passes."""
+    """Whether a request may be sent again after a temporary failure."""
 
     ALWAYS = auto()
-    """Doing it twice is doing it once."""
+    """The request is idempotent."""
     IF_NOT_SERVED = auto()
-    """Only if the server says that it did nothing."""
+    """Only if the server says that it has not processed the request."""
     NEVER = auto()
-    """The no is the answer: a budget that forbids an eviction."""
+    """The refusal is the answer: a PodDisruptionBudget forbids an eviction."""
 
 
 class Patience(Struct, frozen=True):
-    """Says how long to wait before a request is sent again, if at all."""
+    """How often a request is sent again, and after which pauses."""
 
     tries: int = 5
     first_seconds: float = 0.2
     longest_seconds: float = 5.0
     asked_seconds_max: float = 30.0
-    """A longer wait that the server asks for is passed on as an error."""
+    """Longest `Retry-After` to wait for; with a longer one the error is raised."""
 
     def pause(self, tried: int, error: ClusterError, repeat: Repeat, dice: Dice) -> float | None:
-        """Return the seconds to wait after so many tries; None means: give up."""
+        """Return the seconds to wait after `tried` tries, or None to give up."""
         if tried >= self.tries or not _is_worth_it(error, repeat):
             return None
         seconds = min(self.longest_seconds, self.first_seconds * 2.0 ** (tried - 1))
@@ -91,5 +91,5 @@ PATIENCE: Final = Patience()
 def _is_worth_it(error: ClusterError, repeat: Repeat) -> bool:
     if repeat is Repeat.NEVER or not error.is_worth_a_retry:
         return False
-    # A throttled request was not served, so asking again does nothing twice.
+    # The server has not processed a throttled request, so it is never done twice.
     return repeat is Repeat.ALWAYS or isinstance(error, Throttled)

@@ -1,4 +1,4 @@
-"""TLS: which certificates we trust, and which one we show."""
+"""TLS contexts: the authorities to trust, and the client certificate."""
 
 import os
 import ssl
@@ -11,22 +11,22 @@ from karpy.errors import CredentialsRefused, KubeconfigInvalid
 
 
 class TlsContexts:
-    """Makes TLS contexts, a new one whenever the certificate we show has changed."""
+    """Makes TLS contexts, a new one whenever the client certificate has changed."""
 
     def __init__(self, access: Access) -> None:
         self._endpoint = access.endpoint
         self._source = access.source
-        self._shown = ("", "")
+        self._certificate = ("", "")
         self._context: ssl.SSLContext | None = None
 
     def context(self, identity: Identity) -> ssl.SSLContext:
-        """Return the context for an identity; the same one as long as its certificate stays."""
-        shown = (identity.cert_pem, identity.key_pem)
-        if self._context is None or shown != self._shown:
+        """Return the context for an identity; the same one until its certificate changes."""
+        certificate = (identity.cert_pem, identity.key_pem)
+        if self._context is None or certificate != self._certificate:
             context = self._trusting()
             if identity.cert_pem or identity.key_pem:
-                self._show(context, identity)
-            self._context, self._shown = context, shown
+                self._load_certificate(context, identity)
+            self._context, self._certificate = context, certificate
         return self._context
 
     def _trusting(self) -> ssl.SSLContext:
@@ -39,20 +39,20 @@ class TlsContexts:
                 problem=f"the certificate authority is no PEM certificate: {error}",
                 hint="copy `certificate-authority-data` anew, whole",
             ) from error
-        # Python 3.13 began to refuse certificates without key identifiers; clusters have such.
+        # Since Python 3.13 certificates without key identifiers are refused; clusters use them.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not endpoint.is_verified:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         return context
 
-    def _show(self, context: ssl.SSLContext, identity: Identity) -> None:
-        # The module takes certificates from files only; this one is ours alone and gone at once.
+    def _load_certificate(self, context: ssl.SSLContext, identity: Identity) -> None:
+        # `ssl` loads certificates from files only; this file is private and removed at once.
         handle, path = tempfile.mkstemp(prefix="karpy-", suffix=".pem")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(f"{identity.cert_pem}\n{identity.key_pem}\n")
-            # A key behind a passphrase would make OpenSSL ask at the terminal.
+            # Without a password, OpenSSL would ask for the one of an encrypted key at the terminal.
             context.load_cert_chain(path, password="")
         except (ssl.SSLError, ValueError) as error:
             raise CredentialsRefused(

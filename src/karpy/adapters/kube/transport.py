@@ -1,4 +1,4 @@
-"""The wire: sends calls with credentials, repeats them where that helps, names what failed."""
+"""HTTP requests with credentials, a rate, retries, and errors that say what failed."""
 
 import asyncio
 import time
@@ -24,16 +24,16 @@ T = TypeVar("T")
 
 _LINE_BYTES_MAX: Final = 64 * 2**20
 _ANSWER_BYTES_MAX: Final = 2**30
-"""A list of 150,000 pods, or a page of 500 objects of the size that etcd takes at most."""
+"""Largest answer: a list of 150,000 pods, or a page of 500 objects of etcd's largest size."""
 _REFUSAL_BYTES_MAX: Final = 2**20
 _READ_BYTES: Final = 2**18
 _CALLS_AT_ONCE: Final = 32
-"""Enough for a server that answers late; each takes a connection, whose making costs ten calls."""
+"""Concurrent requests: enough for a slow server; opening a connection costs ten requests."""
 _SUCCESS: Final = range(200, 300)
 _BROKEN: Final = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
 
 OnAnswer = Callable[[str, str, int, float], None]
-"""Called with method and path of a request, the status of its answer (0 is none), the seconds."""
+"""Called with method, path, HTTP status (0 without an answer) and seconds of a request."""
 
 
 class Timeouts(Struct, frozen=True):
@@ -41,10 +41,10 @@ class Timeouts(Struct, frozen=True):
 
     connect: float = 10.0
     silent: float = 65.0
-    """An API server gives up on a request after a minute, and says so."""
-    whole: float = 90.0
-    """For a request with all of its answer, and for a line of one that goes on: longer than a
-    server takes that does what it can, however slowly the bytes come."""
+    """Longest silence; an API server itself ends a request after a minute, with an error."""
+    total: float = 90.0
+    """Longest time for a request with its whole answer, or for one line of a watch; longer than
+    a server under load needs."""
 
 
 TIMEOUTS: Final = Timeouts()
@@ -54,8 +54,8 @@ class Transport:
     """
     One cluster as one user, over HTTP.
 
-    Requests beyond the rate wait their turn. A 401 has the credentials renewed once. Whatever
-    fails is told as a ClusterError, or as CredentialsRefused if there are no credentials.
+    Requests beyond the rate wait. After a 401 the credentials are renewed once. Failures are
+    raised as ClusterError, or as CredentialsRefused if there are no credentials.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class Transport:
         self._patience = patience
         self._timeouts = timeouts
         self._on_answer = on_answer
-        self._lanes = asyncio.Semaphore(_CALLS_AT_ONCE)
+        self._slots = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._request_class: type[aiohttp.ClientRequest] = aiohttp.ClientRequest
         self._session: aiohttp.ClientSession | None = None
 
     def fence(self, fence: Fence) -> None:
-        """Send a write only while a fence is open, also one that is tried again."""
+        """Send writes, first tries and repetitions, only while a fence is open."""
         assert self._session is None, "requests may be on their way"
         self._request_class = fenced_request(fence)
 
@@ -93,7 +93,7 @@ class Transport:
             await self._session.close()
 
     async def send(self, call: Call) -> bytes:
-        """Return the body of the answer, however many tries it takes within reason and time."""
+        """Return the body of the answer; repeat the request after temporary failures."""
         began, tried = _now(), 0
         while True:
             tried += 1
@@ -101,18 +101,18 @@ class Transport:
                 return await self._send_once(call)
             except ClusterError as error:
                 pause = self._patience.pause(tried, error, call.repeat, DICE)
-                if pause is None or _now() - began >= self._timeouts.whole:
+                if pause is None or _now() - began >= self._timeouts.total:
                     raise
             await asyncio.sleep(pause)
 
     async def lines(self, call: Call, idle_seconds: float) -> AsyncGenerator[bytes, None]:
         """
-        Yield the lines of an answer that goes on and on, as they come.
+        Yield the lines of a streamed answer, as they come.
 
         Raises Unreachable if nothing comes for too long, if a line takes too long or if the last
-        one is cut off.
+        line is cut off.
         """
-        async with await self._identified(lambda who: self._opened(call, who, idle_seconds)) as (
+        async with await self._with_identity(lambda who: self._open(call, who, idle_seconds)) as (
             response
         ):
             pieces: list[bytes] = []
@@ -132,7 +132,7 @@ class Transport:
                         size += len(rest)
                     if size > _LINE_BYTES_MAX:
                         raise AnswerMalformed(f"cannot {call.what}: a line of it has no end")
-                    if pieces and _now() - began > self._timeouts.whole:
+                    if pieces and _now() - began > self._timeouts.total:
                         raise self._too_slow(call)
             except _BROKEN as error:
                 raise no_answer(call.what, self._server, error) from error
@@ -140,11 +140,11 @@ class Transport:
                 raise Unreachable(f"cannot {call.what}: {self._server} ended amid a line")
 
     async def _send_once(self, call: Call) -> bytes:
-        async with self._lanes:
-            return await self._identified(lambda who: self._answer(call, who))
+        async with self._slots:
+            return await self._with_identity(lambda who: self._answer(call, who))
 
-    async def _identified(self, ask: Callable[[Identity], Awaitable[T]]) -> T:
-        """Ask when it is our turn, and once more as a renewed identity if the first is refused."""
+    async def _with_identity(self, ask: Callable[[Identity], Awaitable[T]]) -> T:
+        """Ask once the rate allows it; ask again with renewed credentials if they are refused."""
         if self._limit is not None:
             await self._limit.take()
         identity = await self._credentials.identity()
@@ -157,19 +157,19 @@ class Transport:
         return await ask(renewed)
 
     async def _answer(self, call: Call, identity: Identity) -> bytes:
-        """Return the whole body of an answer of success."""
+        """Return the whole body of a successful answer."""
         async with self._in_time(call):
-            response = await self._asked(call, identity, self._timeouts.silent)
+            response = await self._request_checked(call, identity, self._timeouts.silent)
             return await self._body(call, response, _ANSWER_BYTES_MAX)
 
-    async def _opened(
+    async def _open(
         self, call: Call, identity: Identity, silent_seconds: float
     ) -> aiohttp.ClientResponse:
-        """Return an answer of success whose body is still to be read."""
+        """Return a successful answer whose body is not yet read."""
         async with self._in_time(call):
-            return await self._asked(call, identity, silent_seconds)
+            return await self._request_checked(call, identity, silent_seconds)
 
-    async def _asked(
+    async def _request_checked(
         self, call: Call, identity: Identity, silent_seconds: float
     ) -> aiohttp.ClientResponse:
         response = await self._request(call, identity, silent_seconds)
@@ -197,7 +197,7 @@ class Transport:
     @asynccontextmanager
     async def _in_time(self, call: Call) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(self._timeouts.whole):
+            async with asyncio.timeout(self._timeouts.total):
                 yield
         except TimeoutError as error:
             raise self._too_slow(call) from error
@@ -205,7 +205,7 @@ class Transport:
     def _too_slow(self, call: Call) -> Unreachable:
         return Unreachable(
             f"cannot {call.what}: {self._server} did not answer in full "
-            f"within {self._timeouts.whole:g} s"
+            f"within {self._timeouts.total:g} s"
         )
 
     async def _request(
@@ -227,7 +227,7 @@ class Transport:
         is_secure = self._server.startswith("https")
         headers = [*identity.headers, ("Accept", JSON)]
         if not is_secure:
-            # There is no tunnel then: the proxy reads the request itself.
+            # Without TLS there is no tunnel: the proxy reads the headers of the request.
             headers += self._proxy_headers.items()
         if identity.authorization:
             headers.append(("Authorization", identity.authorization))
@@ -255,11 +255,11 @@ class Transport:
     def _opened_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                # Watches hold their connections; with a limit they would starve all other requests.
+                # Watches keep their connections; with a limit, other requests would wait for them.
                 connector=aiohttp.TCPConnector(limit=0),
                 request_class=self._request_class,
                 cookie_jar=aiohttp.DummyCookieJar(),
-                # Packing costs both sides more than the bytes it saves within a data centre.
+                # Within a data centre, compression costs more than the bytes it saves.
                 headers={"User-Agent": f"karpy/{__version__}", "Accept-Encoding": "identity"},
                 read_bufsize=_READ_BYTES,
             )
@@ -275,6 +275,6 @@ def _proxy_headers(login: Login | None) -> dict[str, str]:
 
 
 def _without_credentials(body: bytes, authorization: str) -> bytes:
-    """Return an answer without what we have shown: some servers and proxies repeat the request."""
+    """Return an answer without the credentials of the request, which some proxies echo."""
     credentials = authorization.partition(" ")[2].encode()
     return body.replace(credentials, b"(withheld)") if credentials else body

@@ -1,4 +1,4 @@
-"""What comes over the wire, decoded no further than needed."""
+"""Answers of an API server, decoded no further than needed."""
 
 from typing import Final, TypeVar
 
@@ -23,28 +23,28 @@ class _ListMeta(Struct, rename="camel"):
 
 
 class ListPage(Struct):
-    """A page of a list whose objects are still bytes."""
+    """A page of a list whose objects are not yet decoded."""
 
     metadata: _ListMeta
     items: list[Raw] | None = None
 
 
 class PlainPage(Struct):
-    """A page of a list."""
+    """A page of a list with decoded objects."""
 
     metadata: _ListMeta
     items: list[JsonObject] | None = None
 
 
 class RawEvent(Struct):
-    """A line of a watch whose object is still bytes."""
+    """An event of a watch whose object is not yet decoded."""
 
     type: str
     object: Raw
 
 
 class Meta(Struct, rename="camel", gc=False):
-    """What tells one object from another, and one state of it from the next."""
+    """The metadata that identifies an object and its version."""
 
     name: str = ""
     namespace: str = ""
@@ -56,7 +56,7 @@ class Meta(Struct, rename="camel", gc=False):
 
 
 class _Head(Struct, gc=False):
-    """The beginning of every object."""
+    """The part of an object that identifies it."""
 
     metadata: Meta
 
@@ -69,7 +69,7 @@ _heads: Final = msgspec.json.Decoder(_Head)
 
 
 def decode_page(what: str, body: bytes) -> ListPage:
-    """Read a page, its objects left as bytes."""
+    """Decode a page, but not its objects."""
     try:
         return _decoded(_pages, body)
     except msgspec.DecodeError as error:
@@ -77,7 +77,7 @@ def decode_page(what: str, body: bytes) -> ListPage:
 
 
 def decode_plain_page(what: str, body: bytes) -> PlainPage:
-    """Read a page with its objects."""
+    """Decode a page and its objects."""
     try:
         return _decoded(_plain_pages, body)
     except msgspec.DecodeError as error:
@@ -85,7 +85,7 @@ def decode_plain_page(what: str, body: bytes) -> PlainPage:
 
 
 def decode_event(what: str, line: bytes) -> RawEvent:
-    """Read a line of a watch, its object left as bytes."""
+    """Decode an event of a watch, but not its object."""
     try:
         return _decoded(_events, line)
     except msgspec.DecodeError as error:
@@ -93,7 +93,7 @@ def decode_event(what: str, line: bytes) -> RawEvent:
 
 
 def decode_object(what: str, body: bytes | Raw) -> JsonObject:
-    """Read an object."""
+    """Decode an object."""
     try:
         return _decoded(_objects, body)
     except msgspec.DecodeError as error:
@@ -101,12 +101,12 @@ def decode_object(what: str, body: bytes | Raw) -> JsonObject:
 
 
 def decode_meta(raw: Raw) -> Meta:
-    """Read what identifies an object; raise DecodeError if nothing does."""
+    """Decode the metadata that identifies an object; raise DecodeError if it has none."""
     return _decoded(_heads, raw).metadata
 
 
 def bookmark_version(raw: Raw) -> str:
-    """Return the version of a bookmark; empty if it has none."""
+    """Return the resource version of a bookmark; empty if it has none."""
     try:
         return decode_meta(raw).resource_version
     except msgspec.DecodeError:
@@ -119,7 +119,7 @@ def _decoded(decoder: msgspec.json.Decoder[T], data: bytes | Raw) -> T:
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, RecursionError):
-        # The API server takes objects that are nested deeper than a decoder's stack.
+        # The API server accepts objects that are nested deeper than a decoder's stack.
         return decoder.decode(simplify(bytes(data)))
 
 

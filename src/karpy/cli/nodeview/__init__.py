@@ -1,1 +1,1 @@
-"""LAW: draws an overview that `core.overview` has made; drawing decides nothing."""
+"""LAW: shows the overview that `core.overview` has made, without decisions of its own."""

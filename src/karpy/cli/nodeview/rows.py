@@ -1,4 +1,4 @@
-"""Which nodes are shown, in which order, and what stands in each cell of their rows."""
+"""The rows of nodes in an overview: selection, order and cells."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ _MINUTES: Final = 60
 _HOURS: Final = 3600
 _DAYS: Final = 86_400
 _BOTH_BELOW: Final = 10
-"""Below so many days or hours the next smaller unit is shown, too."""
+"""Below this many days or hours the next smaller unit is shown, too."""
 _STYLES: Final = {
     NodeState.DELETING: Style.BAD,
     NodeState.CHOSEN: Style.BAD,
@@ -43,20 +43,20 @@ _KEPT_BY: Final = {
     NodeReason.NOMINATED: "a nominated pod",
     NodeReason.BACKING_OFF: "a pause after a failed command",
 }
-"""Reasons in as few words as a cell has room for."""
+"""Short texts of reasons, for cells."""
 
 
 class Choice(Struct, frozen=True):
-    """Which nodes to show, and how."""
+    """The nodes to show, their order and their columns."""
 
     selector: Selector = ANY_LABELS
     pool: str = ""
     text: str = ""
-    """Something that name, type, zone or NodePool must contain."""
+    """A text that name, type, zone or NodePool must contain."""
     order: str = "name"
     is_reversed: bool = False
     labels: tuple[str, ...] = ()
-    """Labels with a column of their own."""
+    """Keys of labels that get a column."""
 
     def takes(self, node: NodeView) -> bool:
         """Say whether a node is shown."""
@@ -68,7 +68,7 @@ class Choice(Struct, frozen=True):
         return self.selector.matches(node.labels)
 
     def of(self, nodes: Iterable[NodeView]) -> list[NodeView]:
-        """Return the nodes that are shown, in order; the name decides between equals."""
+        """Return the nodes to show, in order; names decide ties."""
         kept = sorted((each for each in nodes if self.takes(each)), key=lambda each: each.name)
         return sorted(kept, key=ORDERS[self.order], reverse=self.is_reversed)
 
@@ -94,7 +94,7 @@ ORDERS: Final[dict[str, _Key]] = {
     "age": lambda node: (node.created or _LAST,),
     "status": lambda node: (list(NodeState).index(node.state), not node.drifted, not node.is_empty),
 }
-"""What nodes can be sorted by: the fullest, dearest, oldest and most troubled come first."""
+"""The orders of nodes: the fullest, most expensive, oldest or most troubled come first."""
 
 
 def node_columns(labels: Sequence[str]) -> list[Column]:
@@ -116,7 +116,7 @@ def node_columns(labels: Sequence[str]) -> list[Column]:
 
 
 def node_cells(node: NodeView, labels: Sequence[str], now: datetime, cells: int) -> list[Line]:
-    """Write a row of the list of nodes; bars are so many cells wide."""
+    """Write the row of a node, with bars of the width `cells`."""
     price = "?" if node.price is None else f"{node.price / MICROS_PER_DOLLAR:,.4f}"
     room = node.allocatable.get(PODS)
     fills = [(node.fill(each), each) for each in (CPU, MEMORY)]
@@ -136,7 +136,7 @@ def node_cells(node: NodeView, labels: Sequence[str], now: datetime, cells: int)
 
 
 def status_text(node: NodeView, now: datetime) -> Line:
-    """Write what a node is doing, what is wrong with it, and what keeps it."""
+    """Write the state of a node, its problems, and what blocks its disruption."""
     state = node.state.value
     if node.reason:
         state += f" ({node.reason})"
@@ -159,13 +159,13 @@ def status_text(node: NodeView, now: datetime) -> Line:
 
 
 def kept_by(refusal: NodeRefusal) -> str:
-    """Say shortly what keeps a node."""
+    """Write briefly what blocks the disruption of a node."""
     text = _KEPT_BY.get(refusal.why)
     return refusal.why.value if text is None else text.format(refusal.detail)
 
 
 def alike(waiting: Iterable[WaitingPod]) -> list[list[WaitingPod]]:
-    """Put pods together that ask for the same and of which the same is said, in their order."""
+    """Group pods with the same requests and the same decision; keep their order."""
     groups: dict[tuple[str, Sequence[str]], list[WaitingPod]] = {}
     for each in waiting:
         groups.setdefault((waiting_text(each), each.asks), []).append(each)
@@ -173,13 +173,13 @@ def alike(waiting: Iterable[WaitingPod]) -> list[list[WaitingPod]]:
 
 
 def like_it(group: Sequence[WaitingPod]) -> str:
-    """Say how many more pods than the first there are; empty if it is alone."""
+    """Write the number of pods besides the first; empty if there are none."""
     more = len(group) - 1
     return f"and {count_of(more, 'more pod')} like it" if more else ""
 
 
 def waiting_text(pod: WaitingPod) -> str:
-    """Say what is decided about a pod without a node."""
+    """Write the decision about a pod without a node."""
     if pod.launch is not None:
         option = next(iter(pod.launch.options), None)
         named = "" if option is None else f", {option.instance_type} {option.capacity_type}"
@@ -192,14 +192,14 @@ def waiting_text(pod: WaitingPod) -> str:
 
 
 def waiting_style(pod: WaitingPod) -> Style:
-    """Return how bad it is that a pod has no node."""
+    """Return the style of a pod without a node, by the decision about it."""
     if pod.refusal is not None:
         return Style.BAD
     return Style.GOOD if pod.node or pod.launch else Style.CARE
 
 
 def total_parts(totals: Totals) -> list[Line]:
-    """Write what nodes come to: how many, what they cost, how full they are."""
+    """Write the totals of nodes: number, price and utilization."""
     kinds = few_of([f"{count} {kind or 'other'}" for kind, count in totals.by_capacity_type], 4)
     cost = Span(f"{dollars(totals.price)}/hour  {per_month(totals.price)}/month", Style.GOOD)
     unknown = f", price of {count_of(totals.unpriced, 'node')} not known" if totals.unpriced else ""
@@ -220,7 +220,7 @@ def total_parts(totals: Totals) -> list[Line]:
 
 
 def age_text(moment: datetime | None, now: datetime) -> str:
-    """Write how long ago something was: `35s`, `12m`, `3h20m`, `6d`."""
+    """Write the time since a moment: `35s`, `12m`, `3h20m`, `6d`."""
     if moment is None:
         return NONE
     seconds = max(0, int((now - moment) / timedelta(seconds=1)))

@@ -1,4 +1,4 @@
-"""The overview on a whole terminal, kept up to date; needs the extra `tui`."""
+"""The overview on a whole terminal, updated continuously; needs the extra `tui`."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ from karpy.cli.nodeview.rows import (
     waiting_style,
     waiting_text,
 )
-from karpy.cli.nodeview.sources import Look, Looking, Source
+from karpy.cli.nodeview.sources import Frame, Refresh, Source
 from karpy.cli.tables import Align, count_of
 from karpy.cli.terminal import Line, Span, Style, Terminal, harmless, line
 from karpy.codec.labelselectors import ANY_LABELS, read_label_selector
@@ -46,11 +46,11 @@ _STYLES: Final = {
 _WIDTH: Final = 100
 _OF_THE_LIST: Final = frozenset({"sort", "reverse", "filter", "labels", "waiting", "explain"})
 _SELECTOR_SIGNS: Final = frozenset("=!(")
-"""What tells labels from a part of a name."""
+"""Characters that mark a filter as a label selector."""
 
 
 def show(source: Source, choice: Choice, every: float, terminal: Terminal) -> None:
-    """Show nodes until the user has seen enough; raise what keeps the cluster from being seen."""
+    """Show nodes until the user quits; raise the error if the cluster cannot be read."""
     viewer = Viewer(source, choice, every, has_colour=terminal.out.has_colour)
     viewer.run()
     if viewer.problem is not None:
@@ -58,7 +58,7 @@ def show(source: Source, choice: Choice, every: float, terminal: Terminal) -> No
 
 
 class Viewer(App[None]):
-    """The list of nodes; other screens lie on top of it."""
+    """The list of nodes, below all other screens."""
 
     CSS = """
     #totals { height: auto; padding: 0 1; }
@@ -84,16 +84,16 @@ class Viewer(App[None]):
     ) -> None:
         super().__init__(ansi_color=True if has_colour else None)
         self.choice = choice
-        self.latest: Look | None = None
+        self.latest: Frame | None = None
         self.problem: KarpyError | None = None
-        """What ended the viewer."""
+        """The error that ended the viewer."""
         self._source = source
         self._every = every
         self._has_colour = has_colour
         self._columns: tuple[str, ...] = ()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Say whether a key does anything: those of the list do nothing while it is covered."""
+        """Say whether a key is active: keys of the list are not while another screen covers it."""
         del parameters
         return action not in _OF_THE_LIST or len(self.screen_stack) == 1
 
@@ -107,38 +107,38 @@ class Viewer(App[None]):
         self.run_worker(self._follow(), name="follow", exit_on_error=False)
 
     async def _follow(self) -> None:
-        """Look at the cluster again and again."""
+        """Refresh the overview at intervals."""
         with Barrier(self._keep):
-            async with self._source() as looking:
+            async with self._source() as refresh:
                 while True:
-                    await self._look(looking)
+                    await self._update(refresh)
                     await asyncio.sleep(self._every)
         self.exit()
 
     def _keep(self, problem: KarpyError) -> None:
         self.problem = problem
 
-    async def _look(self, looking: Looking) -> None:
-        self.latest = await looking()
+    async def _update(self, refresh: Refresh) -> None:
+        self.latest = await refresh()
         self.draw()
         for each in self.screen_stack:
             if isinstance(each, PageScreen):
                 each.draw()
 
     def draw(self) -> None:
-        """Draw what was seen last."""
+        """Draw the last overview."""
         if self.latest is None:
             return
-        shown = self.latest.shown
+        shown = self.latest.overview
         nodes = self.choice.of(shown.nodes)
         base = self.screen_stack[0]
         base.query_one("#totals", Static).update(self.texts(total_parts(total_of(nodes))))
         base.query_one("#state", Static).update(self.text(self._state(self.latest, len(nodes))))
         self._fill(base.query_one("#nodes", DataTable), nodes)
 
-    def _state(self, look: Look, shown: int) -> Line:
-        """Write what is shown of how much, and how."""
-        choice, everything = self.choice, look.shown
+    def _state(self, frame: Frame, shown: int) -> Line:
+        """Write how many nodes are shown, their order and their filter."""
+        choice, everything = self.choice, frame.overview
         parts = [f"{shown} of {count_of(len(everything.nodes), 'node')}"]
         parts.append(f"by {choice.order}{', reversed' if choice.is_reversed else ''}")
         if choice.pool:
@@ -149,11 +149,11 @@ class Viewer(App[None]):
         waiting = f"{count_of(len(everything.waiting), 'pending pod')}"
         pods = Span(f"{waiting}, {refused} without a place" if refused else waiting)
         pods = pods._replace(style=Style.BAD if refused else Style.PLAIN)
-        trouble = Span(f"  {look.trouble}", Style.BAD) if look.trouble else Span("")
-        return line("  ".join(parts), "  ", pods, f"  prices: {look.catalog or '?'}", trouble)
+        trouble = Span(f"  {frame.trouble}", Style.BAD) if frame.trouble else Span("")
+        return line("  ".join(parts), "  ", pods, f"  prices: {frame.catalog or '?'}", trouble)
 
     def _fill(self, table: DataTable[Text], nodes: Sequence[NodeView]) -> None:
-        """Write the rows, and leave the cursor on the node it is on."""
+        """Write the rows, and keep the cursor on its node."""
         assert self.latest is not None
         there = self.chosen(table)
         columns = node_columns(self.choice.labels)
@@ -166,7 +166,7 @@ class Viewer(App[None]):
         top = table.scroll_offset
         table.clear()
         for node in nodes:
-            cells = node_cells(node, self.choice.labels, self.latest.shown.now, BAR)
+            cells = node_cells(node, self.choice.labels, self.latest.overview.now, BAR)
             row = [self.text(each) for each in cells]
             for column, cell in zip(columns, row, strict=True):
                 cell.justify = "right" if column.align is Align.RIGHT else "left"
@@ -184,11 +184,11 @@ class Viewer(App[None]):
         return found.coordinate_to_cell_key(found.cursor_coordinate).row_key.value or ""
 
     def texts(self, lines: Iterable[Line]) -> Text:
-        """Turn lines into one text."""
+        """Return lines as one text."""
         return Text("\n").join([self.text(each) for each in lines])
 
     def text(self, spans: Line) -> Text:
-        """Turn a line into a text; names from the cluster cannot steer the terminal."""
+        """Return a line as a text without control characters."""
         styles = _STYLES if self._has_colour else {}
         return Text.assemble(
             *((harmless(each.text), styles.get(each.style, "")) for each in spans), no_wrap=False
@@ -203,7 +203,7 @@ class Viewer(App[None]):
             self.push_screen(NodeScreen(self, name))
 
     def action_waiting(self) -> None:
-        """Show the pods that have no node."""
+        """Show the pods without a node."""
         if self.latest is not None:
             self.push_screen(WaitingScreen(self))
 
@@ -220,7 +220,7 @@ class Viewer(App[None]):
         self.draw()
 
     def action_filter(self) -> None:
-        """Ask which nodes to show."""
+        """Ask for a filter."""
         hint = "a part of a name, type, zone or NodePool; or labels: app=web,tier in (a,b)"
         self.push_screen(AskScreen(hint), self._filter)
 
@@ -238,7 +238,7 @@ class Viewer(App[None]):
         self.draw()
 
     def action_labels(self) -> None:
-        """Ask which labels to show, too."""
+        """Ask for labels to show as columns."""
         self.push_screen(AskScreen("keys of labels, with commas between"), self._label)
 
     def _label(self, answer: str | None) -> None:
@@ -249,7 +249,7 @@ class Viewer(App[None]):
 
 
 class PageScreen(Screen[None]):
-    """A page of text about what was seen last."""
+    """A page of text about the last overview."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back"),
@@ -270,14 +270,14 @@ class PageScreen(Screen[None]):
         self.draw()
 
     def draw(self) -> None:
-        """Write the page anew."""
-        look = self.viewer.latest
-        # A screen that has just been pushed has no page yet; it draws itself once it has one.
-        if look is not None and (page := self.query("#page")):
-            page.first(Static).update(self.viewer.texts(self.lines(look)))
+        """Draw the page with the last overview."""
+        frame = self.viewer.latest
+        # A new screen has no page until it is mounted; then it draws itself.
+        if frame is not None and (page := self.query("#page")):
+            page.first(Static).update(self.viewer.texts(self.lines(frame)))
 
-    def lines(self, look: Look) -> list[Line]:
-        """Return what the page says."""
+    def lines(self, frame: Frame) -> list[Line]:
+        """Return the lines of the page."""
         raise NotImplementedError
 
     def action_leave(self) -> None:
@@ -292,25 +292,25 @@ class NodeScreen(PageScreen):
         super().__init__(viewer)
         self._node = node
 
-    def lines(self, look: Look) -> list[Line]:
-        node = next((each for each in look.shown.nodes if each.name == self._node), None)
+    def lines(self, frame: Frame) -> list[Line]:
+        node = next((each for each in frame.overview.nodes if each.name == self._node), None)
         if node is None:
             return [line(Span(self._node, Style.STRONG), " is gone")]
-        explained = look.explain(self._node, min(_WIDTH, max(40, self.size.width - 4)))
+        explained = frame.explain(self._node, min(_WIDTH, max(40, self.size.width - 4)))
         pods = [line(f"  {each}") for each in node.pods]
         title = line(Span(count_of(len(node.pods), "pod"), Style.STRONG))
         return [*explained, (), title, *pods]
 
 
 class WaitingScreen(PageScreen):
-    """The pods that have no node, and what is decided about each."""
+    """The pods without a node, and the decision about each."""
 
-    def lines(self, look: Look) -> list[Line]:
-        waiting = look.shown.waiting
+    def lines(self, frame: Frame) -> list[Line]:
+        waiting = frame.overview.waiting
         lines = [line(Span(count_of(len(waiting), "pending pod"), Style.STRONG)), ()]
         for group in alike(waiting):
             first, *_ = group
-            age = age_text(min(each.created for each in group), look.shown.now)
+            age = age_text(min(each.created for each in group), frame.overview.now)
             more = Span(like_it(group), Style.QUIET)
             lines.append(line(Span(first.key, waiting_style(first)), f"  {age}  ", more))
             lines.append(line(f"    {waiting_text(first)}"))
@@ -320,7 +320,7 @@ class WaitingScreen(PageScreen):
 
 
 class AskScreen(ModalScreen[str]):
-    """A line to write into."""
+    """An input line."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back")]
 
@@ -332,9 +332,9 @@ class AskScreen(ModalScreen[str]):
         yield Input(placeholder=self._hint, id="question")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take the answer."""
+        """Return the answer."""
         self.dismiss(event.value)
 
     def action_leave(self) -> None:
-        """Answer nothing."""
+        """Return an empty answer."""
         self.dismiss(None)

@@ -1,4 +1,4 @@
-"""Where an overview comes from: manifests, or a cluster that is followed."""
+"""Sources of an overview: manifests, or a watched cluster."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from karpy.cli.ec2supply import Needs
 from karpy.cli.hosts import explain_host
-from karpy.cli.inputs import Seen, decide_seen, find_supply, supplied
-from karpy.cli.live import access_of, at_home
+from karpy.cli.inputs import ClusterInput, decide_cluster, find_supply, with_catalog
+from karpy.cli.live import access_of, with_region_of_nodes
 from karpy.cli.nodeexplanations import Screen, node_explanation_lines
 from karpy.cli.options import Question, Reach
 from karpy.cli.terminal import Line
@@ -25,18 +25,18 @@ from karpy.model.verdicts import Verdict
 from karpy.wiring.onlooker import Sight, watch
 
 
-class Look(Struct, frozen=True):
-    """A cluster at one moment, decided and ready to be shown."""
+class Frame(Struct, frozen=True):
+    """A snapshot with its verdict and its overview, at one moment."""
 
     snapshot: Snapshot
     verdict: Verdict
-    shown: Overview
+    overview: Overview
     catalog: str = ""
     trouble: str = ""
-    """Why it may be out of date."""
+    """Why the snapshot may be out of date; empty if it is not."""
 
     def explain(self, node: str, width: int) -> list[Line]:
-        """Say why a node, which must be there, is still there."""
+        """Write why an existing node is still there."""
         explained = explain_node(self.snapshot, node)
         host = explain_host(self.snapshot, self.verdict, node)
         assert host is not None
@@ -44,76 +44,76 @@ class Look(Struct, frozen=True):
         return node_explanation_lines(explained, host, screen)
 
 
-Looking: TypeAlias = Callable[[], Awaitable[Look]]
-Source: TypeAlias = Callable[[], AbstractAsyncContextManager[Looking]]
-"""Opens a cluster; what comes of it looks at it again and again."""
+Refresh: TypeAlias = Callable[[], Awaitable[Frame]]
+Source: TypeAlias = Callable[[], AbstractAsyncContextManager[Refresh]]
+"""Opens a cluster and returns a function that reads its current state."""
 
 
-def files_source(seen: Seen, question: Question) -> Source:
-    """Show manifests, which stay what they are."""
-    look = _look_at(seen, question)
+def files_source(cluster: ClusterInput, question: Question) -> Source:
+    """Return a source for manifests, which do not change."""
+    frame = _frame_of(cluster, question)
 
-    async def again() -> Look:
-        return look
+    async def refresh() -> Frame:
+        return frame
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Looking]:
-        yield again
+    async def open_source() -> AsyncIterator[Refresh]:
+        yield refresh
 
-    return opened
+    return open_source
 
 
 def live_source(reach: Reach, question: Question) -> Source:
-    """Follow the cluster of a kubeconfig."""
+    """Return a source that watches the cluster of a kubeconfig."""
     access = access_of(reach)
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Looking]:
-        shop = _Shop(question)
+    async def open_source() -> AsyncIterator[Refresh]:
+        cache = _CatalogCache(question)
         async with watch(access, question.settings) as watching:
 
-            async def again() -> Look:
+            async def refresh() -> Frame:
                 sight = await watching.sight()
-                # The decision takes a second on large clusters; keys are answered meanwhile.
-                look = await asyncio.to_thread(_look_anew, sight, shop, question)
-                return replace(look, trouble=watching.trouble)
+                # On large clusters a decision takes a second; in a thread it does not block keys.
+                frame = await asyncio.to_thread(_refreshed, sight, cache, question)
+                return replace(frame, trouble=watching.trouble)
 
-            yield again
+            yield refresh
 
-    return opened
+    return open_source
 
 
-class _Shop:
-    """What can be bought, worked out again only when NodePools or node classes change."""
+class _CatalogCache:
+    """Keeps the catalog until NodePools or node classes change."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
         self._known: tuple[_Pools, Supply] | None = None
 
     def supply(self, sight: Sight) -> Supply:
-        """Return the catalog for what is seen."""
+        """Return the catalog for the current state of the cluster."""
         pools = tuple(replace(each, record=None) for each in sight.snapshot.pools)
         specs = tuple(
             replace(each, value={key: each.value.get(key) for key in ("spec", "status")})
             for each in sight.node_classes
         )
-        question = at_home(self._question, sight.snapshot)
-        asked = question.catalog, pools, specs
-        if self._known is None or self._known[0] != asked:
+        question = with_region_of_nodes(self._question, sight.snapshot)
+        key = question.catalog, pools, specs
+        if self._known is None or self._known[0] != key:
             needs = Needs(sight.snapshot, sight.node_classes)
-            self._known = asked, find_supply(question, needs)
+            self._known = key, find_supply(question, needs)
         return self._known[1]
 
 
 _Pools: TypeAlias = tuple[str | None, tuple[NodePool, ...], tuple[NodeClassFound, ...]]
 
 
-def _look_anew(sight: Sight, shop: _Shop, question: Question) -> Look:
-    return _look_at(supplied(sight.snapshot, question, shop.supply(sight)), question)
+def _refreshed(sight: Sight, cache: _CatalogCache, question: Question) -> Frame:
+    return _frame_of(with_catalog(sight.snapshot, question, cache.supply(sight)), question)
 
 
-def _look_at(seen: Seen, question: Question) -> Look:
-    decided = decide_seen(seen, question)
+def _frame_of(cluster: ClusterInput, question: Question) -> Frame:
+    decided = decide_cluster(cluster, question)
     snapshot = with_inferred_state(decided.snapshot, decided.verdict)
     shown = overview(snapshot, decided.verdict)
-    return Look(snapshot, decided.verdict, shown, seen.catalog_title)
+    return Frame(snapshot, decided.verdict, shown, cluster.catalog_title)

@@ -1,4 +1,4 @@
-"""An overview printed once: as text for people, as JSON for machines."""
+"""An overview that is printed once, as text or as JSON."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -27,27 +27,27 @@ _WAITING_MAX: Final = 20
 _KEY_MAX: Final = 40
 
 
-def overview_lines(seen: Overview, choice: Choice, width: int) -> list[Line]:
-    """Write the nodes that are chosen, what they come to, and the pods that wait."""
-    nodes = choice.of(seen.nodes)
+def overview_lines(overview: Overview, choice: Choice, width: int) -> list[Line]:
+    """Write the chosen nodes, their totals, and the pods without a node."""
+    nodes = choice.of(overview.nodes)
     lines = total_parts(total_of(nodes))
     if nodes:
-        rows = [node_cells(each, choice.labels, seen.now, BAR) for each in nodes]
+        rows = [node_cells(each, choice.labels, overview.now, BAR) for each in nodes]
         lines += [BLANK, *table(node_columns(choice.labels), rows)]
-    if seen.waiting:
-        lines += [BLANK, *_waiting_lines(seen, width)]
+    if overview.waiting:
+        lines += [BLANK, *_waiting_lines(overview, width)]
     return lines
 
 
-def _waiting_lines(seen: Overview, width: int) -> list[Line]:
-    groups = alike(seen.waiting)
+def _waiting_lines(overview: Overview, width: int) -> list[Line]:
+    groups = alike(overview.waiting)
     shown = groups[:_WAITING_MAX]
-    lines = [heading(count_of(len(seen.waiting), "pending pod"))]
+    lines = [heading(count_of(len(overview.waiting), "pending pod"))]
     names = [cut(first.key, _KEY_MAX) for first, *_ in shown]
     label_width = GAP + max(map(len, names)) + GAP
     for group, name in zip(shown, names, strict=True):
         oldest = min(each.created for each in group)
-        text = f"{age_text(oldest, seen.now)}  {waiting_text(group[0])}"
+        text = f"{age_text(oldest, overview.now)}  {waiting_text(group[0])}"
         first, *rest = labelled("", text, width, label_width=label_width, lines_max=3)
         label = Span(f"  {name}".ljust(label_width), waiting_style(group[0]))
         lines += [line(label, *first[1:]), *rest]
@@ -58,14 +58,14 @@ def _waiting_lines(seen: Overview, width: int) -> list[Line]:
     return lines
 
 
-def overview_answer(seen: Overview, choice: Choice) -> dict[str, Any]:
-    """Write an overview for a machine."""
-    nodes = choice.of(seen.nodes)
+def overview_answer(overview: Overview, choice: Choice) -> dict[str, Any]:
+    """Write an overview as JSON."""
+    nodes = choice.of(overview.nodes)
     return {
-        "now": write_moment(seen.now),
+        "now": write_moment(overview.now),
         "totals": _totals(total_of(nodes)),
         "nodes": [_node(each, choice.labels) for each in nodes],
-        "pending": [_pod(each) for each in seen.waiting],
+        "pending": [_pod(each) for each in overview.waiting],
     }
 
 

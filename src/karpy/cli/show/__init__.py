@@ -1,1 +1,1 @@
-"""A cluster that lives for a minute, a story told in it, and a chronicle of what happens."""
+"""The demo: a simulated cluster, scripted changes in it, and a log of what happens."""

@@ -1,4 +1,4 @@
-"""A show on a fake AWS: over HTTP, on a port of this process."""
+"""The demo on a fake AWS, served over HTTP by this process."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ _FAMILIES: Final = ("c7g", "c7i", "m7g", "m7i", "r7g", "r7i")
 _CLUSTER: Final = "demo"
 _BOOT_SECONDS: Final = 2.0
 _WALL_SECONDS: Final = 70.0
-"""The fake takes CPU of its own, which a busy machine has little of."""
+"""Longer than on KWOK, since the fake AWS needs CPU time, too."""
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What there is in a cluster right now: nodes, pods and what they cost."""
+"""The current nodes and pods of a cluster, and their price."""
 
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -24,10 +24,10 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 class NodeCard(Struct, frozen=True):
-    """A machine that is paid for."""
+    """A launched machine, which costs money."""
 
     name: str
-    """Of its NodeClaim: shorter than that of its Node."""
+    """The name of its NodeClaim, which is shorter than the name of its Node."""
     instance_type: str
     zone: str
     capacity_type: str
@@ -35,19 +35,19 @@ class NodeCard(Struct, frozen=True):
     """Micro-dollars per hour."""
     allocatable: Resources
     launched: float
-    """At which second of the show."""
+    """The second of the demo at which it was launched."""
     node: str = ""
-    """Name of its Node once that has registered."""
+    """The name of its Node, once it has registered."""
     ready: float | None = None
-    has_served: bool = False
-    """Whether it has had a pod that is no daemon."""
+    has_had_pods: bool = False
+    """Whether it has ever had a pod that is not a daemon."""
     empty: float | None = None
-    """Since when it has had none any more."""
-    is_leaving: bool = False
+    """The second since which it has had only daemons; None unless other pods have left it."""
+    is_deleting: bool = False
 
 
 class PodCard(Struct, frozen=True):
-    """A pod that is asked for."""
+    """A pod that has not ended."""
 
     key: str
     workload: str
@@ -56,55 +56,55 @@ class PodCard(Struct, frozen=True):
     is_daemon: bool = False
     node: str = ""
     running: float | None = None
-    is_leaving: bool = False
+    is_deleting: bool = False
 
     @property
     def waited(self) -> float:
-        """Seconds from its creation until it ran."""
+        """Seconds from its creation until it was running."""
         assert self.running is not None
         return self.running - self.created
 
 
-class Turn(Enum):
-    """What has become of a node or a pod."""
+class Transition(Enum):
+    """A change of the state of a node or a pod."""
 
     LAUNCHED = "is paid for"
     READY = "takes pods"
     EMPTIED = "has only daemons left"
     GONE = "is not paid for any more"
     RUNS = "runs"
-    LEFT = "has left its node"
+    STOPPED = "has left its node"
 
 
-OnTurn = Callable[[Turn, NodeCard | PodCard], None]
+OnTransition = Callable[[Transition, NodeCard | PodCard], None]
 
 
 class Board:
-    """Follows a cluster, and tells of every turn that it takes."""
+    """Watches nodes and pods of a cluster, and reports each change of their state."""
 
-    def __init__(self, store: Store, clock: Clock, on_turn: OnTurn) -> None:
+    def __init__(self, store: Store, clock: Clock, on_transition: OnTransition) -> None:
         self.price_of: Callable[[Mapping[str, str]], int] = _labelled_price
-        """Returns what a machine costs an hour, in micro-dollars, by its labels."""
+        """Returns the price of a machine in micro-dollars per hour, by its labels."""
         self._clock = clock
         self._began = clock.now()
-        self._on_turn = on_turn
+        self._on_transition = on_transition
         self.nodes: dict[str, NodeCard] = {}
-        """By the name of their NodeClaim, in the order they were launched."""
+        """Nodes by the name of their NodeClaim, in the order of their launch."""
         self.pods: dict[str, PodCard] = {}
-        """By namespace and name; those that have ended are not there."""
+        """Pods by namespace and name, without those that have ended."""
         self._ends = (
-            store.subscribe(NODE_CLAIM, self._hear_claim),
-            store.subscribe(POD, self._hear_pod),
+            store.subscribe(NODE_CLAIM, self._on_claim),
+            store.subscribe(POD, self._on_pod),
         )
 
     def close(self) -> None:
-        """Follow no more."""
+        """Stop watching."""
         for end in self._ends:
             end()
 
     @property
     def seconds(self) -> float:
-        """How long the show has been going on."""
+        """Seconds since the start of the demo."""
         return (self._clock.now() - self._began).total_seconds()
 
     @property
@@ -112,16 +112,16 @@ class Board:
         """Micro-dollars per hour of all nodes."""
         return sum(each.price for each in self.nodes.values())
 
-    def wanted(self, workload: str = "") -> list[PodCard]:
-        """Return the pods that are to stay, daemons not counted; of one workload or of all."""
+    def lasting_pods(self, workload: str = "") -> list[PodCard]:
+        """Return the pods that are neither daemons nor deleting, of one workload or of all."""
         return [
             each
             for each in self.pods.values()
-            if not (each.is_daemon or each.is_leaving) and workload in {"", each.workload}
+            if not (each.is_daemon or each.is_deleting) and workload in {"", each.workload}
         ]
 
-    def tenants(self, card: NodeCard) -> list[PodCard]:
-        """Return the pods on a node, daemons not counted."""
+    def pods_on(self, card: NodeCard) -> list[PodCard]:
+        """Return the pods on a node, without daemons."""
         return [
             each
             for each in self.pods.values()
@@ -129,20 +129,20 @@ class Board:
         ]
 
     def used(self, card: NodeCard, resource: str) -> int:
-        """Add up what all pods on a node ask for."""
+        """Return the sum of the requests of all pods on a node."""
         return sum(
             each.requests.get(resource, 0)
             for each in self.pods.values()
             if card.node and each.node == card.node
         )
 
-    def _hear_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
         name = event.object["metadata"]["name"]
         if event.type is EventType.DELETED:
             card = self.nodes.pop(name, None)
             if card is not None:
-                self._on_turn(Turn.GONE, card)
+                self._on_transition(Transition.GONE, card)
             return
         claim = read_claim_record(Fields(event.object))
         card = self.nodes.get(name)
@@ -159,14 +159,14 @@ class Board:
                 claim.allocatable,
                 self.seconds,
             )
-            self._on_turn(Turn.LAUNCHED, card)
+            self._on_transition(Transition.LAUNCHED, card)
         is_ready = claim.conditions.is_true(INITIALIZED)
         if is_ready and card.ready is None:
             card = replace(card, ready=self.seconds)
-            self._on_turn(Turn.READY, card)
-        self.nodes[name] = replace(card, node=claim.node_name, is_leaving=claim.meta.is_deleting)
+            self._on_transition(Transition.READY, card)
+        self.nodes[name] = replace(card, node=claim.node_name, is_deleting=claim.meta.is_deleting)
 
-    def _hear_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
         obj = event.object
         key = f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
@@ -174,37 +174,37 @@ class Board:
         if event.type is EventType.DELETED or phase in _ENDED:
             card = self.pods.pop(key, None)
             if card is not None and card.running is not None:
-                self._on_turn(Turn.LEFT, card)
+                self._on_transition(Transition.STOPPED, card)
             if card is not None and card.node:
-                self._look_at(card.node)
+                self._update_emptiness(card.node)
             return
         card = self.pods.get(key) or _new_pod(key, obj, self.seconds)
         card = replace(
             card,
             node=obj["spec"].get("nodeName") or "",
-            is_leaving="deletionTimestamp" in obj["metadata"],
+            is_deleting="deletionTimestamp" in obj["metadata"],
         )
         if phase == "Running" and card.running is None:
             card = replace(card, running=self.seconds)
-            self._on_turn(Turn.RUNS, card)
+            self._on_transition(Transition.RUNS, card)
         self.pods[key] = card
         if card.node:
-            self._look_at(card.node)
+            self._update_emptiness(card.node)
 
-    def _look_at(self, node: str) -> None:
-        """See whether a node has become empty, or is so no more."""
+    def _update_emptiness(self, node: str) -> None:
+        """Update whether a node is empty."""
         card = next((each for each in self.nodes.values() if each.node == node), None)
-        if card is None or card.is_leaving:
+        if card is None or card.is_deleting:
             return
-        if self.tenants(card):
-            self.nodes[card.name] = replace(card, has_served=True, empty=None)
-        elif card.has_served and card.empty is None:
+        if self.pods_on(card):
+            self.nodes[card.name] = replace(card, has_had_pods=True, empty=None)
+        elif card.has_had_pods and card.empty is None:
             self.nodes[card.name] = card = replace(card, empty=self.seconds)
-            self._on_turn(Turn.EMPTIED, card)
+            self._on_transition(Transition.EMPTIED, card)
 
 
 def _labelled_price(labels: Mapping[str, str]) -> int:
-    """Return the price that KWOK writes on its nodes."""
+    """Return the price in the label of a KWOK node."""
     return micros(float(labels.get(PRICE, "0")))
 
 
@@ -214,7 +214,7 @@ def _new_pod(key: str, obj: JsonObject, seconds: float) -> PodCard:
     owner = next(iter(obj["metadata"].get("ownerReferences") or ()), None)
     if owner is None:
         return PodCard(key, obj["metadata"]["name"], requests, seconds)
-    # A ReplicaSet is called like its Deployment, and then by a hash.
+    # The name of a ReplicaSet is the name of its Deployment and a hash.
     is_hashed = owner["kind"] == "ReplicaSet"
     workload = owner["name"].rpartition("-")[0] if is_hashed else owner["name"]
     return PodCard(key, workload, requests, seconds, is_daemon=owner["kind"] == "DaemonSet")

@@ -1,4 +1,4 @@
-"""What happens and why, as lines that people can follow."""
+"""A log of what happens in a cluster and why, in readable lines."""
 
 import asyncio
 import re
@@ -8,17 +8,17 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from karpy.cli.show.board import Board, NodeCard, PodCard, Turn
+from karpy.cli.show.board import Board, NodeCard, PodCard, Transition
 from karpy.cli.show.sentences import (
     command_text,
     decision_text,
     emptied_text,
     gone_text,
     launched_text,
-    left_text,
     ready_text,
     removal_text,
     runs_text,
+    stopped_text,
 )
 from karpy.cli.terminal import Style
 from karpy.core.lifecycle.changes import Count, Remark
@@ -41,7 +41,7 @@ from karpy.sim.store.store import Store
 Card = TypeVar("Card", NodeCard, PodCard)
 
 TOGETHER: Final = 0.3
-"""What happens to several within so many seconds is one line."""
+"""Seconds within which equal changes of several objects share a line."""
 _CLAIM: Final = re.compile(r"\bnodeclaim/([\w.-]+)")
 _DECIDING: Final = "scheduler_scheduling_duration_seconds"
 _WORDS: Final = {
@@ -51,29 +51,29 @@ _WORDS: Final = {
     DisruptionReason.UNHEALTHY: "repair",
 }
 _NODES: Final = {
-    Turn.READY: ("ready", Style.GOOD, ready_text),
-    Turn.EMPTIED: ("empty", Style.CARE, emptied_text),
-    Turn.GONE: ("gone", Style.GOOD, gone_text),
+    Transition.READY: ("ready", Style.GOOD, ready_text),
+    Transition.EMPTIED: ("empty", Style.CARE, emptied_text),
+    Transition.GONE: ("gone", Style.GOOD, gone_text),
 }
 _PODS: Final = {
-    Turn.RUNS: ("running", Style.GOOD, runs_text),
-    Turn.LEFT: ("stopped", Style.QUIET, left_text),
+    Transition.RUNS: ("running", Style.GOOD, runs_text),
+    Transition.STOPPED: ("stopped", Style.QUIET, stopped_text),
 }
 
 
 class Happening(Struct, frozen=True):
-    """Something that is worth a line."""
+    """A line of the log."""
 
     seconds: float
-    """Since the show began."""
+    """Seconds since the start of the demo."""
     word: str
-    """What sort of thing it is, in one word."""
+    """The kind of the event, in one word."""
     text: str
     style: Style = Style.PLAIN
 
 
 class _Entry(Struct):
-    """A line that is being written; grows while more of its sort happens."""
+    """A line that still grows while equal changes of other objects follow."""
 
     seconds: float
     word: str
@@ -83,79 +83,79 @@ class _Entry(Struct):
 
 class Chronicle:
     """
-    Hears everything and keeps what is worth telling.
+    Collects the lines of the log, and the numbers for the summary.
 
-    It listens to the cluster, and is told by the autoscaler: it is its journal, its notices and its
-    voice.
+    It watches the cluster, and is the journal, the recorder of events and the log of the
+    autoscaler.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
-        self.board = Board(store, clock, self._hear)
+        self.board = Board(store, clock, self._on_transition)
         self.launched = 0
         self.removed = 0
         self.waits: list[float] = []
-        """How long each pod waited, in the order they ran."""
+        """The seconds that each pod waited, in the order of their start."""
         self.prices: list[tuple[float, int]] = [(0.0, 0)]
-        """From which second on the cluster cost how much."""
+        """The price of the cluster from a second on, in micro-dollars per hour."""
         self.decided: list[float] = []
-        """How many seconds each decision took that changes something or says no."""
+        """The seconds of each decision that launched nodes or refused pods."""
         self._has_decided = False
         self.refused: dict[str, str] = {}
-        """Why pods stay pending, by namespace and name."""
+        """The reasons why pods stay pending, by namespace and name."""
         self.troubles = 0
         self.saved = 0
-        """Micro-dollars per hour that commands took off the price."""
+        """Savings by commands, in micro-dollars per hour."""
         self._expected: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        """By NodeClaim: how many pods of which workload it was made for."""
+        """By NodeClaim: the number of nominated pods of each workload."""
         self._entries: list[_Entry] = []
         self._growing: dict[str, tuple[_Entry, list[Any]]] = {}
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
 
     async def wait(self) -> None:
-        """Wait until something has happened."""
-        self._news.clear()
-        await self._news.wait()
+        """Wait for the next change."""
+        self._wakeup.clear()
+        await self._wakeup.wait()
 
     # --- for printing ----------------------------------------------------------------------------
 
     def take(self, *, is_over: bool = False) -> list[Happening]:
-        """Return what has happened since it was asked last, but for what may still grow."""
+        """Return the new lines, except lines that may still grow."""
         due = self.board.seconds - TOGETHER
         ripe = [each for each in self._entries if is_over or each.seconds <= due]
         self._entries = self._entries[len(ripe) :]
-        # What happens at the same moment is told in one order, whichever part was heard first.
+        # Lines of the same moment get a fixed order, independent of the order of their arrival.
         ripe.sort(key=lambda each: (round(each.seconds, 1), each.word))
         return [Happening(each.seconds, each.word, each.write(), each.style) for each in ripe]
 
-    def say(self, word: str, text: str, style: Style = Style.PLAIN) -> None:
-        """Tell something in a line of its own."""
+    def add_line(self, word: str, text: str, style: Style = Style.PLAIN) -> None:
+        """Add a line that does not grow."""
         self._entries.append(_Entry(self.board.seconds, word, style, lambda: text))
-        self._news.set()
+        self._wakeup.set()
 
-    # --- what the autoscaler tells -------------------------------------------------------------
+    # --- reports of the autoscaler -------------------------------------------------------------
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
-        """Hear of a decision about pods."""
+        """Add a decision about pods."""
         del snapshot
         has_refused = any(each.reason not in NO_DECISION for each in verdict.refusals)
         self._has_decided = bool(verdict.launches) or has_refused
         if verdict.launches:
-            self.say("decide", decision_text(verdict), Style.STRONG)
+            self.add_line("decide", decision_text(verdict), Style.STRONG)
 
     def record_disruption(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
-        """Take in a decision about nodes; notices report what comes of it."""
+        """Add a decision about nodes; its results come as notices."""
         if isinstance(question, DisruptionQuestion):
             for command in verdict.commands:
-                self.say(_WORDS[command.reason], command_text(command), Style.CARE)
+                self.add_line(_WORDS[command.reason], command_text(command), Style.CARE)
         elif isinstance(question, ValidationQuestion):
             self.saved += sum(command.savings for command in verdict.commands)
 
     def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
-        """Hear of a decision about the size of a NodePool; the nodes that come of it show."""
+        """Ignore a decision about a static NodePool; its nodes appear as launches."""
         del question, verdict
 
     def emit(self, notice: Notice) -> None:
-        """Take in a notice about an object."""
+        """Add a notice about an object."""
         match notice.reason:
             case "Nominated":
                 self._expect(notice)
@@ -170,46 +170,46 @@ class Chronicle:
                     )
 
     def count(self, count: Count) -> None:
-        """Hear how long a decision took."""
+        """Add the duration of a decision."""
         if count.metric == _DECIDING and self._has_decided:
             self.decided.append(count.value)
 
     def remark(self, remark: Remark) -> None:
-        """Hear a line of the log; only errors are worth one here."""
+        """Add a line of the operator's log if it is an error."""
         if remark.is_error:
             fields = ", ".join(f"{key} {value}" for key, value in remark.fields.items())
-            self._complain(f"{remark.event}: {fields}")
+            self._add_trouble(f"{remark.event}: {fields}")
 
     def fail(self, controller: str, key: str, error: BaseException) -> None:
-        """Hear that a controller could not work on an object, and will try again."""
-        self._complain(f"{controller} {key}: {error}")
+        """Add the error of a controller, which will try again."""
+        self._add_trouble(f"{controller} {key}: {error}")
 
-    # --- what the cluster shows ----------------------------------------------------------------
+    # --- changes in the cluster ----------------------------------------------------------------
 
-    def _hear(self, turn: Turn, card: NodeCard | PodCard) -> None:
-        self._news.set()
+    def _on_transition(self, transition: Transition, card: NodeCard | PodCard) -> None:
+        self._wakeup.set()
         if isinstance(card, NodeCard):
-            self._hear_node(turn, card)
+            self._on_node(transition, card)
         elif not card.is_daemon:
-            if turn is Turn.RUNS:
+            if transition is Transition.RUNS:
                 self.waits.append(card.waited)
-            word, style, write = _PODS[turn]
+            word, style, write = _PODS[transition]
             self._join(word, style, card, write)
 
-    def _hear_node(self, turn: Turn, card: NodeCard) -> None:
-        if turn is Turn.LAUNCHED:
+    def _on_node(self, transition: Transition, card: NodeCard) -> None:
+        if transition is Transition.LAUNCHED:
             self.launched += 1
-            self._charge(card.price)
-            self.say("launch", launched_text(card, self._expected.pop(card.name, Counter())))
+            self._change_price(card.price)
+            self.add_line("launch", launched_text(card, self._expected.pop(card.name, Counter())))
             return
-        if turn is Turn.GONE:
+        if transition is Transition.GONE:
             self.removed += 1
-            self._charge(-card.price)
-        word, style, write = _NODES[turn]
+            self._change_price(-card.price)
+        word, style, write = _NODES[transition]
         self._join(word, style, card, write)
 
-    def _charge(self, more: int) -> None:
-        """Note that the cluster costs more, or less, from now on."""
+    def _change_price(self, more: int) -> None:
+        """Change the price of the cluster from now on."""
         start, price = self.prices[-1]
         if self.board.seconds - start < TOGETHER:
             self.prices[-1] = start, price + more
@@ -219,7 +219,7 @@ class Chronicle:
     def _join(
         self, word: str, style: Style, card: Card, write: Callable[[Sequence[Card]], str]
     ) -> None:
-        """Tell something of a card, in one line with what has just happened to others."""
+        """Add a change to the growing line of its kind, or start a new line."""
         growing = self._growing.get(word)
         if growing is not None and self.board.seconds - growing[0].seconds < TOGETHER:
             growing[1].append(card)
@@ -241,8 +241,8 @@ class Chronicle:
         why = notice.note.removeprefix("Failed to schedule pod, ")
         if self.refused.get(key) != why:
             self.refused[key] = why
-            self.say("refuse", f"{key} stays pending: {why}", Style.BAD)
+            self.add_line("refuse", f"{key} stays pending: {why}", Style.BAD)
 
-    def _complain(self, text: str) -> None:
+    def _add_trouble(self, text: str) -> None:
         self.troubles += 1
-        self.say("trouble", text, Style.BAD)
+        self.add_line("trouble", text, Style.BAD)

@@ -1,4 +1,4 @@
-"""Where a show is seen: as lines, one for each happening, or live in a terminal."""
+"""Displays of the demo: plain lines, or lines above a live panel in a terminal."""
 
 import shutil
 import textwrap
@@ -17,20 +17,20 @@ _INDENT: Final = 17
 _WORD: Final = 8
 _ROWS_LEAST: Final = 10
 _ROWS_KEPT: Final = 4
-"""So many rows of the screen are left to what has just happened."""
+"""Rows of the screen that stay free for the last lines of the log."""
 _HIDE_CURSOR: Final = "\x1b[?25l"
 _SHOW_CURSOR: Final = "\x1b[?25h"
 
 
 class Display(Protocol):
-    """Shows what happens, while it does."""
+    """Shows the demo while it runs."""
 
     def show(self, happenings: Iterable[Happening], story: Story, board: Board) -> None:
-        """Tell what is new, and how everything is now."""
+        """Show new lines and the current state."""
 
 
 def happening_lines(happening: Happening, width: int) -> list[Line]:
-    """Write a happening: when, what sort, and what; wrapped below itself."""
+    """Write a line of the log with time, kind and wrapped text."""
     first, *rest = textwrap.wrap(
         happening.text, width - _INDENT, break_on_hyphens=False, break_long_words=False
     ) or [""]
@@ -42,14 +42,14 @@ def happening_lines(happening: Happening, width: int) -> list[Line]:
 
 
 class Lines:
-    """Writes one line for each happening, and nothing else."""
+    """Writes the lines of the log."""
 
     def __init__(self, channel: Channel, width: int) -> None:
         self._channel = channel
         self._width = width
 
     def show(self, happenings: Iterable[Happening], story: Story, board: Board) -> None:
-        """Write what is new."""
+        """Write new lines."""
         del story, board
         lines = [each for one in happenings for each in happening_lines(one, self._width)]
         if lines:
@@ -57,16 +57,16 @@ class Lines:
 
 
 class Screen(AbstractContextManager["Screen"]):
-    """Writes the same lines, and below them how everything is; that is drawn anew all the time."""
+    """Writes the lines of the log, and redraws a panel with the current state below them."""
 
     def __init__(self, channel: Channel, width: int) -> None:
         self._channel = channel
         self._width = width
         self._drawn = 0
-        """Rows of the panel that are on the screen."""
+        """Number of rows of the drawn panel."""
 
     def __enter__(self) -> Self:
-        """Hide the cursor, which would jump about."""
+        """Hide the cursor, which would flicker."""
         self._channel.stream.write(_HIDE_CURSOR)
         return self
 
@@ -76,13 +76,13 @@ class Screen(AbstractContextManager["Screen"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Take the panel away and give the cursor back."""
+        """Remove the panel and show the cursor."""
         self._draw([], [])
         self._channel.stream.write(_SHOW_CURSOR)
         self._channel.stream.flush()
 
     def show(self, happenings: Iterable[Happening], story: Story, board: Board) -> None:
-        """Write what is new above the panel, and draw that anew."""
+        """Write new lines above the panel, and redraw it."""
         rows = max(shutil.get_terminal_size().lines, _ROWS_LEAST) - _ROWS_KEPT
         lines = [each for one in happenings for each in happening_lines(one, self._width)]
         self._draw(lines, panel_lines(story, board, self._width, rows))

@@ -1,4 +1,4 @@
-"""How everything is at one moment: the scene, pods, nodes and what they cost."""
+"""The panel with the current state: scene, pods, nodes and price."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -32,11 +32,11 @@ _BAR_MIN: Final = 3
 _BAR_MAX: Final = 10
 _PROGRESS: Final = 18
 _FIXED: Final = 5
-"""Rows that are no nodes: empty ones, the scene, the counts, the head of the table."""
+"""Rows without a node: empty rows, scene, counts, head of the table."""
 
 
 def panel_lines(story: Story, board: Board, width: int, rows_max: int) -> list[Line]:
-    """Draw the panel in at most so many rows; nodes beyond that are counted."""
+    """Write the panel in at most `rows_max` rows; nodes without a row are counted."""
     cards = list(board.nodes.values())
     shown = cards[: max(0, rows_max - _FIXED)]
     hidden = len(cards) - len(shown)
@@ -64,7 +64,7 @@ def _scene_line(story: Story, board: Board) -> Line:
 
 
 def _count_line(board: Board) -> Line:
-    wanted = board.wanted()
+    wanted = board.lasting_pods()
     running = sum(each.running is not None for each in wanted)
     pending = len(wanted) - running
     return line(
@@ -100,13 +100,13 @@ def _cells(card: NodeCard, board: Board, cells: int) -> list[Line]:
 
 
 def _state(card: NodeCard, board: Board) -> Line:
-    if card.is_leaving:
+    if card.is_deleting:
         return line(Span("leaves", Style.BAD))
     if card.ready is None:
         return line(Span("boots", Style.CARE))
     if card.empty is not None:
         return line(Span(f"0, {board.seconds - card.empty:.0f} s", Style.CARE))
-    return line(f"{len(board.tenants(card))}")
+    return line(f"{len(board.pods_on(card))}")
 
 
 def _fill(card: NodeCard, board: Board, resource: str, cells: int) -> Line:

@@ -1,4 +1,4 @@
-"""A show from its beginning to its end."""
+"""A run of the demo."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ _PACE: Final = 0.2
 
 
 def run_show(terminal: Terminal, speed: float, *, is_json: bool, venue: Venue = ON_PAPER) -> int:
-    """Show everything on stdout; with JSON, which has only numbers, on stderr instead."""
+    """Run the demo on stdout; with JSON, whose answer is the summary, on stderr."""
     channel = terminal.err if is_json else terminal.out
     summary = run_faster(_show(channel, terminal.width, speed, venue), speed)
     if is_json:
@@ -30,7 +30,7 @@ def run_show(terminal: Terminal, speed: float, *, is_json: bool, venue: Venue = 
 
 
 async def _show(channel: Channel, width: int, speed: float, venue: Venue) -> Summary:
-    # The first word invites Ctrl-C: by then the loop knows what Ctrl-C means.
+    # Write nothing before the event loop handles SIGINT: users may press Ctrl-C at the first line.
     channel.write(_opening(speed, venue))
     if not _is_live(channel):
         return await perform(Lines(channel, width), speed, venue)
@@ -39,7 +39,7 @@ async def _show(channel: Channel, width: int, speed: float, venue: Venue) -> Sum
 
 
 async def perform(display: Display, speed: float = 1.0, venue: Venue = ON_PAPER) -> Summary:
-    """Let a cluster and the autoscaler live, tell a story in it, and add up what it came to."""
+    """Run a cluster with the autoscaler, play the story in it, and return the summary."""
     async with embedded_world(venue.world) as world, venue.enter(world) as place:
         chronicle = Chronicle(world.store, world.clock)
         board = chronicle.board
@@ -68,7 +68,7 @@ async def perform(display: Display, speed: float = 1.0, venue: Venue = ON_PAPER)
 
 
 def _is_live(channel: Channel) -> bool:
-    """Say whether a panel can be shown; one that wraps could not be redrawn."""
+    """Say whether a panel can be shown; wrapped lines could not be redrawn."""
     is_wide = shutil.get_terminal_size().columns >= WIDTH_MIN
     return channel.stream.isatty() and os.environ.get("TERM") != "dumb" and is_wide
 

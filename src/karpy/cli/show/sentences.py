@@ -1,4 +1,4 @@
-"""How happenings are put into words."""
+"""The texts of the lines of the log."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _NAMED_MAX: Final = 2
 
 
 def decision_text(verdict: Verdict) -> str:
-    """Say what is to be launched, for how many pods, and how much choice there was."""
+    """Write the launches of a verdict, their pods and the number of options."""
     pods = sum(len(each.pods) for each in verdict.launches)
     choices = [len(each.options) for each in verdict.launches]
     nodes = count_of(len(verdict.launches), "new node")
@@ -27,37 +27,37 @@ def decision_text(verdict: Verdict) -> str:
 
 
 def launched_text(card: NodeCard, expected: Counter[str]) -> str:
-    """Say which machine was launched, and for which workloads."""
+    """Write a launched machine and the workloads of its nominated pods."""
     machine = f"{card.name}  {card.instance_type}  {card.zone}  {card.capacity_type:<9}"
     whom = _workloads(expected) or "as a replacement"
     return f"{machine} {dollars(card.price)}/h  {whom}"
 
 
 def ready_text(cards: Sequence[NodeCard]) -> str:
-    """Say how many nodes take pods, and after how long."""
+    """Write the number of initialized nodes, and the time it took."""
     return (
         f"{count_of(len(cards), 'node')}, {_seconds([_boot(each) for each in cards])} after launch"
     )
 
 
 def runs_text(cards: Sequence[PodCard]) -> str:
-    """Say which pods run, and how long they waited."""
-    return f"{_told(cards)}; waited {_seconds([each.waited for each in cards])}"
+    """Write the pods that run now, and how long they waited."""
+    return f"{_pods(cards)}; waited {_seconds([each.waited for each in cards])}"
 
 
-def left_text(cards: Sequence[PodCard]) -> str:
-    """Say which pods have left."""
-    return _told(cards)
+def stopped_text(cards: Sequence[PodCard]) -> str:
+    """Write the pods that have stopped."""
+    return _pods(cards)
 
 
 def emptied_text(cards: Sequence[NodeCard]) -> str:
-    """Say which nodes are not needed any more."""
+    """Write the nodes that have become empty."""
     nodes = count_of(len(cards), "node runs", "nodes run")
     return f"{nodes} daemons only ({_names(cards)})"
 
 
 def command_text(command: Command) -> str:
-    """Say which nodes are to go, where their pods go, and what they wait for."""
+    """Write the nodes of a command, the new places of their pods, and its validation."""
     nodes, pods = len(command.nodes), sum(each.pods for each in command.nodes)
     they = "it goes" if nodes == 1 else "they go"
     wait = f"{they} if that still holds in {VALIDATION_DELAY.total_seconds():.0f} s"
@@ -73,7 +73,7 @@ def command_text(command: Command) -> str:
 
 
 def removal_text(cards: Sequence[NodeCard], reason: str) -> str:
-    """Say which nodes are to go, why, and what that takes off the price."""
+    """Write the nodes that are deleted, the reason and the savings."""
     nodes = count_of(len(cards), f"{reason.lower()} node")
     if reason == DisruptionReason.DRIFTED.value:
         return f"{nodes} ({_names(cards)})"
@@ -81,7 +81,7 @@ def removal_text(cards: Sequence[NodeCard], reason: str) -> str:
 
 
 def gone_text(cards: Sequence[NodeCard]) -> str:
-    """Say which nodes are gone."""
+    """Write the nodes that are gone."""
     return f"{count_of(len(cards), 'node')} ({_names(cards)})"
 
 
@@ -89,7 +89,7 @@ def _names(cards: Sequence[NodeCard]) -> str:
     return few_of(sorted(each.name for each in cards), _NAMED_MAX)
 
 
-def _told(cards: Sequence[PodCard]) -> str:
+def _pods(cards: Sequence[PodCard]) -> str:
     return _workloads(Counter(each.workload for each in cards))
 
 

@@ -1,4 +1,4 @@
-"""A user of a cluster: what they do, and what they wait for."""
+"""The script of the demo: the changes that a user makes, and the results to wait for."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,10 +16,10 @@ from karpy.sim.world import World
 from karpy.wiring.resident import apply_manifests
 
 PATIENCE: Final = 150.0
-"""After so many seconds the story ends, wherever it is, unless there is more time."""
+"""Seconds after which the story ends, complete or not, unless the caller allows more."""
 _GLANCE: Final = 0.2
 _QUIET: Final = 16.0
-"""Longer than a command waits for its validation."""
+"""Seconds without a change after which the cluster counts as settled; a validation takes 15."""
 _REST_MAX: Final = 42.0
 _WORKLOAD: Final = "inflate"
 _NAMESPACE: Final = "default"
@@ -49,7 +49,7 @@ class Story:
         patience: float = PATIENCE,
         documents: Documents | None = None,
     ) -> None:
-        """Take the manifests that are applied first, unless they are those of KWOK."""
+        """Use `documents` as the first manifests; by default those for KWOK."""
         self._documents = example_documents(CLUSTER) if documents is None else documents
         self._world = world
         self._patience = patience
@@ -65,14 +65,14 @@ class Story:
             Scene("pods move closer together on the new nodes", self._rest),
         )
         self.place = 0
-        """How many scenes are over."""
+        """Number of finished scenes."""
 
     @property
     def is_over(self) -> bool:
         return self.place == len(self.scenes)
 
     async def play(self) -> None:
-        """Tell the whole story, or as much of it as there is time for."""
+        """Play the scenes until the last one or the timeout."""
         try:
             async with asyncio.timeout(self._patience):
                 for scene in self.scenes:
@@ -80,7 +80,7 @@ class Story:
                     self.place += 1
         except TimeoutError:
             what = self.scenes[self.place].title
-            self._chronicle.say("late", f"no time is left while {what}", Style.BAD)
+            self._chronicle.add_line("late", f"no time is left while {what}", Style.BAD)
 
     async def _move_in(self) -> None:
         for name, text in self._documents:
@@ -126,7 +126,7 @@ class Story:
         await self._until_settled(_FEW)
 
     async def _rest(self) -> None:
-        """Wait until nothing happens any more, but not for ever."""
+        """Wait until the cluster is settled, up to a limit."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_REST_MAX):
                 await self._until_quiet()
@@ -139,34 +139,34 @@ class Story:
         self._do("scale", f"{_WORKLOAD} from {before} to {after}")
 
     def _do(self, word: str, text: str) -> None:
-        self._chronicle.say(word, text, Style.NAME)
+        self._chronicle.add_line(word, text, Style.NAME)
 
     async def _until_open(self) -> None:
-        """Wait for the NodePool: AWS is asked for images and subnets before it makes nodes."""
+        """Wait until the NodePool is ready; on AWS that takes requests for images and subnets."""
         while True:
             if self._is_open():
                 return
             await asyncio.sleep(_GLANCE)
 
     def _is_open(self) -> bool:
-        """Say whether the NodePool may make nodes."""
+        """Say whether the condition Ready of the NodePool is true."""
         status = self._world.store.get(NODE_POOL, _POOL).get("status") or {}
-        said = {each["type"]: each["status"] for each in status.get("conditions") or ()}
-        return said.get("Ready") == "True"
+        conditions = {each["type"]: each["status"] for each in status.get("conditions") or ()}
+        return conditions.get("Ready") == "True"
 
     def _pods(self) -> list[str]:
-        """Name the pods of `inflate`, also those that are about to leave."""
+        """Return the pods of `inflate`, including deleting ones."""
         return [key for key, pod in self._board.pods.items() if pod.workload == _WORKLOAD]
 
     def _idle(self) -> list[str]:
-        """Name the nodes that have had pods and have none any more."""
+        """Return the nodes that have become empty."""
         return [name for name, card in self._board.nodes.items() if card.empty is not None]
 
     async def _until_settled(self, inflated: int = 0) -> None:
-        """Wait until all pods run that should."""
+        """Wait until all pods run, `inflated` of them of `inflate`."""
 
         def is_settled() -> bool:
-            wanted = self._board.wanted()
+            wanted = self._board.lasting_pods()
             return (
                 len(self._pods()) == inflated
                 and len(wanted) > inflated

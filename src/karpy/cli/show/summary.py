@@ -1,4 +1,4 @@
-"""What a show comes to: nodes, waits and money."""
+"""The summary of the demo: nodes, waiting times and prices."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -22,28 +22,28 @@ _NEXT: Final = (
 )
 
 Prices = Sequence[tuple[float, int]]
-"""From which second on the cluster costs how much, in micro-dollars per hour."""
+"""The price of the cluster from a second on, in micro-dollars per hour."""
 
 
 class Summary(Struct, frozen=True):
-    """A show in numbers; seconds are those of the cluster."""
+    """The numbers of a demo; seconds are seconds of the cluster unless stated."""
 
     seconds: float
     speed: float
-    """How many of them passed in one second on the wall."""
+    """Seconds of the cluster per second of real time."""
     is_complete: bool
-    """Whether the story was told to its end."""
+    """Whether the story was played to its end."""
     launched: int
     removed: int
     waits: tuple[float, ...]
-    """How long each pod waited, shortest first."""
+    """Waiting times of pods, shortest first."""
     prices: tuple[tuple[float, int], ...]
     decided: tuple[float, ...]
-    """How many seconds on the wall each decision took, shortest first."""
+    """Durations of decisions in seconds of real time, shortest first."""
     refused: int
     troubles: int
     saved: int = 0
-    """Micro-dollars per hour that removing and replacing nodes took off the price."""
+    """Savings by disruption commands, in micro-dollars per hour."""
 
     @property
     def peak(self) -> int:
@@ -51,14 +51,14 @@ class Summary(Struct, frozen=True):
 
     @property
     def average(self) -> int:
-        """Micro-dollars per hour, over the whole show."""
+        """The average price in micro-dollars per hour."""
         times = [*self.prices, (self.seconds, 0)]
         total = sum(price * (end - start) for (start, price), (end, _) in pairwise(times))
         return round(total / self.seconds) if self.seconds else 0
 
 
 def summarize(chronicle: Chronicle, speed: float, *, is_complete: bool) -> Summary:
-    """Add up what a chronicle has heard."""
+    """Return the summary of a chronicle."""
     return Summary(
         seconds=chronicle.board.seconds,
         speed=speed,
@@ -75,23 +75,23 @@ def summarize(chronicle: Chronicle, speed: float, *, is_complete: bool) -> Summa
 
 
 def percentile(ordered: Sequence[float], percent: int) -> float:
-    """Return the value that so many percent do not exceed; 0 if there are none."""
+    """Return a percentile of sorted values; 0 if there are none."""
     return ordered[ceil(len(ordered) * percent / 100) - 1] if ordered else 0.0
 
 
 def price_at(prices: Prices, seconds: float) -> int:
-    """Return what the cluster cost at one moment."""
+    """Return the price of the cluster at a moment."""
     return next((price for start, price in reversed(prices) if start <= seconds), 0)
 
 
 def sparkline(values: Sequence[int]) -> str:
-    """Draw numbers as columns, the largest one in full height."""
+    """Draw numbers as columns; the largest has full height."""
     most = max(values, default=0) or 1
     return "".join(_LEVELS[min(len(_LEVELS) - 1, each * len(_LEVELS) // most)] for each in values)
 
 
 def summary_lines(summary: Summary) -> list[Line]:
-    """Write a summary for people, and how to go on."""
+    """Write a summary as text, with the next commands to try."""
     left = summary.launched - summary.removed
     p50, p99 = (percentile(summary.waits, each) for each in (50, 99))
     slowest = f"{max(summary.decided, default=0.0) * 1000:,.0f} ms"
@@ -146,7 +146,7 @@ def _labelled(label: str, text: str) -> Line:
 
 
 def summary_answer(summary: Summary) -> dict[str, Any]:
-    """Write a summary for machines."""
+    """Write a summary as JSON."""
     return {
         "isComplete": summary.is_complete,
         "seconds": round(summary.seconds, 3),

@@ -1,4 +1,4 @@
-"""Where a show takes place: on KWOK, whose nodes are on paper, or in some cloud."""
+"""The clouds of the demo: KWOK, or another one."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -14,14 +14,14 @@ from karpy.sim.world import World, WorldSettings
 from karpy.wiring.resident import BRISK, OpenCloud
 
 OPTIONS: Final = Options(batch_max=timedelta(seconds=5))
-"""A node is kept for two of the longest batches after pods were expected on it: half as long."""
+"""Half the default batch, since a nominated node is kept for two of the longest batches."""
 
 PriceOf = Callable[[Mapping[str, str]], int]
-"""Returns what a machine costs an hour, in micro-dollars, by its labels."""
+"""Returns the price of a machine in micro-dollars per hour, by its labels."""
 
 
 class Place(Struct, frozen=True):
-    """A cloud that is there, and what a story needs to know of it."""
+    """A running cloud: the story's manifests, and the operator's options, cloud and prices."""
 
     documents: Documents
     options: Options = OPTIONS
@@ -30,14 +30,14 @@ class Place(Struct, frozen=True):
 
 
 class Venue(Struct, frozen=True):
-    """What kind of place a show takes place in."""
+    """A cloud for the demo, and how to start it."""
 
     nodes: str
-    """What its nodes are, in a few words."""
+    """A phrase for its nodes."""
     world: WorldSettings
     enter: Callable[[World], AbstractAsyncContextManager[Place]]
     wall_seconds: float = 50.0
-    """A busy machine gets so long, however fast time passes; people were promised a minute."""
+    """Real seconds that the story may take at any speed, for busy machines; less than a minute."""
 
 
 @asynccontextmanager

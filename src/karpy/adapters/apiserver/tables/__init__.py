@@ -1,1 +1,1 @@
-"""What `kubectl get` shows: the columns of each kind and the cells of each object."""
+"""The tables of `kubectl get`: the columns of each kind and the cells of each object."""

@@ -1,4 +1,4 @@
-"""What stands in the cells of a table."""
+"""Texts in the cells of tables."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -18,7 +18,7 @@ _YEAR: Final = 365 * _DAY
 
 
 def human_duration(seconds: float) -> str:
-    """Write a duration the way kubectl does: ever more coarsely, `5m12s`, `3h`, `2y17d`."""
+    """Write a duration as kubectl does, more coarsely the longer it is: `5m12s`, `3h`, `2y17d`."""
     whole = int(seconds)
     if whole < 0:
         return INVALID if whole < -1 else "0s"
@@ -39,11 +39,11 @@ _STEPS: Final = (
     (2 * _YEAR, _DAY, "d", 0, ""),
     (8 * _YEAR, _YEAR, "y", _DAY, "d"),
 )
-"""Below how many seconds, in which unit, and with which smaller one."""
+"""An upper bound in seconds, the unit below it, and the smaller unit to add."""
 
 
 def since(text: object, now: datetime) -> str:
-    """Write how long ago a time was."""
+    """Write the time since a timestamp."""
     if not text:
         return UNKNOWN
     try:
@@ -54,7 +54,7 @@ def since(text: object, now: datetime) -> str:
 
 
 def age(obj: JsonObject, now: datetime) -> str:
-    """Write how old an object is."""
+    """Write the age of an object."""
     return since(obj["metadata"].get("creationTimestamp"), now)
 
 
@@ -64,24 +64,24 @@ def name_of(obj: JsonObject) -> str:
 
 
 def part(obj: JsonObject, *keys: str) -> JsonObject:
-    """Return an object within an object; an empty one if it is not there."""
+    """Return an object within an object; an empty one if it is missing."""
     for key in keys:
         obj = obj.get(key) or {}
     return obj
 
 
 def joined(words: Iterable[object], otherwise: str = NONE) -> str:
-    """Write words with commas."""
+    """Join words with commas; `otherwise` if there are none."""
     return ",".join(str(word) for word in words) or otherwise
 
 
 def labels_text(labels: JsonObject | None) -> str:
-    """Write labels, ordered by key."""
+    """Write labels, sorted by key."""
     return joined(f"{key}={value}" for key, value in sorted((labels or {}).items()))
 
 
 def selector_text(selector: JsonObject | None) -> str:
-    """Write a label selector the way kubectl takes it."""
+    """Write a label selector in the syntax of kubectl."""
     if selector is None:
         return NONE
     rules: list[tuple[str, str]] = [

@@ -1,4 +1,4 @@
-"""Which printer a kind has."""
+"""The printer of each kind."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -21,7 +21,7 @@ _PLAIN: Final = plain_printer()
 
 
 def printer_of(resource: Resource) -> Printer:
-    """Return how the objects of a kind are printed."""
+    """Return the printer of a kind."""
     kind = resource.kind
     if resource.definition is not None:
         return custom_printer(resource.definition, kind.version)

@@ -1,4 +1,4 @@
-"""Nodes, namespaces, events, services and the small kinds in tables."""
+"""Tables of nodes, namespaces, events, services and small kinds."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -62,7 +62,7 @@ def _namespace(obj: JsonObject, now: datetime) -> list[Any]:
 
 
 def _event(obj: JsonObject, now: datetime) -> list[Any]:
-    """Print an event of either API group; the older one has other names for the same."""
+    """Print an event of either API group; core/v1 has other names for the same fields."""
     about = obj.get("involvedObject") or obj.get("regarding") or {}
     source = obj.get("source") or obj.get("deprecatedSource") or {}
     series = obj.get("series") or {}

@@ -1,4 +1,4 @@
-"""Custom resources in tables: the columns that their definition asks for."""
+"""Tables of custom resources, with the columns of their definition."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -16,7 +16,7 @@ from karpy.codec.fields import JsonObject
 
 _AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 _HUGE: Final = 1e21
-"""From here on numbers are written with an exponent."""
+"""Numbers from here on are written with an exponent."""
 
 
 class _Custom(Struct, frozen=True):
@@ -31,7 +31,7 @@ class _Custom(Struct, frozen=True):
 
 
 def custom_printer(definition: JsonObject, version: str) -> Printer:
-    """Return how the objects of a definition are printed."""
+    """Return the printer for a version of a CustomResourceDefinition."""
     given = version_of(definition, version).get("additionalPrinterColumns") or [_AGE]
     return _printer(msgspec.json.encode(given))
 

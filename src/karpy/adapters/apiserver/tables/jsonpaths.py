@@ -1,4 +1,4 @@
-"""The paths by which custom resources say what stands in their columns."""
+"""The JSON paths in `additionalPrinterColumns`."""
 
 import operator
 import re
@@ -33,16 +33,16 @@ class PathInvalid(ValueError):
 
 
 class Path(Struct, frozen=True):
-    """A path made ready to be followed many times."""
+    """A parsed path."""
 
     steps: tuple[Callable[[Any], Iterator[Any]], ...]
 
     def first(self, value: object) -> tuple[Any, ...]:
-        """Return the first value it leads to, in a tuple that is empty if there is none."""
+        """Return the first value at the path in a tuple, which is empty if there is none."""
         return next(((found,) for found in self.find(value)), ())
 
     def find(self, value: object) -> Iterator[Any]:
-        """Walk through all values it leads to."""
+        """Yield all values at the path."""
         found: Iterator[Any] = iter((value,))
         for step in self.steps:
             found = _taken(step, found)
@@ -56,7 +56,7 @@ def _taken(step: Callable[[Any], Iterator[Any]], values: Iterator[Any]) -> Itera
 
 @lru_cache(maxsize=1024)
 def read_path(text: str) -> Path:
-    """Read a path such as `.status.conditions[?(@.type=="Ready")].status`; raise PathInvalid."""
+    """Parse a path such as `.status.conditions[?(@.type=="Ready")].status`; raise PathInvalid."""
     text = text.strip().removeprefix("{").removesuffix("}").removeprefix("$")
     steps: list[Callable[[Any], Iterator[Any]]] = []
     at = 0

@@ -1,4 +1,4 @@
-"""Pods in tables: one word for how a pod is."""
+"""Tables of pods, with the one word for their status."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -18,7 +18,7 @@ _ENDINGS: Final = {
 
 
 class _Count(Struct):
-    """What the containers of a pod come to."""
+    """Sums over the containers of a pod."""
 
     reason: str
     ready: int = 0
@@ -28,7 +28,7 @@ class _Count(Struct):
     def add_restarts(self, container: JsonObject) -> None:
         self.restarts += container.get("restartCount") or 0
         ended = part(container, "lastState", "terminated").get("finishedAt") or ""
-        # Times are all in the same form, so that their texts are in order, too.
+        # All timestamps have the same form, so that comparing their texts compares the times.
         self.last_restart = max(self.last_restart, ended)
 
 
@@ -71,7 +71,7 @@ def _count(pod: JsonObject) -> _Count:
 
 
 def _count_init(pod: JsonObject, count: _Count) -> bool:
-    """Count the containers that come first; tell whether one of them is still at work."""
+    """Count the init containers; say whether one of them is not finished."""
     wanted = {each.get("name"): each for each in part(pod, "spec").get("initContainers") or ()}
     for index, container in enumerate(part(pod, "status").get("initContainerStatuses") or ()):
         count.add_restarts(container)
@@ -116,7 +116,7 @@ def _count_others(pod: JsonObject, count: _Count) -> None:
 
 
 def _is_lasting(container: JsonObject) -> bool:
-    """Tell whether an init container runs beside the others."""
+    """Say whether an init container is a sidecar."""
     return container.get("restartPolicy") == "Always"
 
 

@@ -1,4 +1,4 @@
-"""How the objects of a kind are printed."""
+"""Printers: the columns of a kind, and the rows of its objects."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -10,11 +10,11 @@ from karpy.adapters.apiserver.tables.cells import age, name_of
 from karpy.codec.fields import JsonObject
 
 Cells = Callable[[JsonObject, datetime], list[Any]]
-"""Makes the cells of an object as of a time."""
+"""Returns the cells of an object as of a time."""
 
 
 class Column(Struct, frozen=True):
-    """The head of a column; one with a priority is only shown by `-o wide`."""
+    """The definition of a column; only `-o wide` shows a column with a priority."""
 
     name: str
     type: str = "string"
@@ -33,15 +33,15 @@ class Column(Struct, frozen=True):
 
 
 class Printer(Struct, frozen=True):
-    """Columns, and how their cells are made."""
+    """Columns, and the function that makes their cells."""
 
     columns: tuple[Column, ...]
     cells: Cells
     conditions: Callable[[JsonObject], list[JsonObject]] | None = None
-    """What sets an object apart from others, as being completed."""
+    """Returns the conditions of a row, such as Completed."""
 
     def row(self, obj: JsonObject, now: datetime) -> JsonObject:
-        """Make the row of an object."""
+        """Return the row of an object."""
         made: JsonObject = {"cells": self.cells(obj, now)}
         if self.conditions is not None and (found := self.conditions(obj)):
             made["conditions"] = found
@@ -54,10 +54,10 @@ AGE: Final = Column("Age", about="How long ago the object was made.")
 
 def columns(text: str) -> tuple[Column, ...]:
     """
-    Make columns from their names, one after the other with `|` between.
+    Return columns for names separated by `|`.
 
-    `Name` and `Age` are what they are; `#Desired` is an integer, `?Suspend` a boolean; a name in
-    parentheses is only for `-o wide`.
+    `Name` and `Age` are the usual columns; `#Desired` is an integer, `?Suspend` a boolean; only
+    `-o wide` shows a column in parentheses.
     """
     return tuple(_column(word.strip()) for word in text.split("|"))
 
@@ -73,14 +73,14 @@ def _column(word: str) -> Column:
 
 
 def plain_printer() -> Printer:
-    """Print what every object has."""
+    """Return the printer with name and age."""
     return Printer((NAME, AGE), lambda obj, now: [name_of(obj), age(obj, now)])
 
 
 def table(
     printer: Printer, objects: Iterable[JsonObject], now: datetime, *, include: str, is_first: bool
 ) -> JsonObject:
-    """Make a table; `include` says what of each object goes with its row."""
+    """Return a Table; `include` is `includeObject`: None, Metadata or Object."""
     rows = []
     for obj in objects:
         row = printer.row(obj, now)
@@ -97,7 +97,7 @@ def table(
 
 
 def metadata_of(obj: JsonObject) -> JsonObject:
-    """Return what every object has of an object."""
+    """Return an object as PartialObjectMetadata."""
     return {
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""Storage in tables."""
+"""Tables of storage kinds."""
 
 from datetime import datetime
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Workloads and their budgets in tables."""
+"""Tables of workloads and PodDisruptionBudgets."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -134,7 +134,7 @@ def _job_state(job: JsonObject) -> str:
 
 def _first_true(job: JsonObject, states: tuple[tuple[str, str], ...]) -> str:
     return next(
-        (told for type_, told in states if condition(job, type_).get("status") == "True"), ""
+        (state for type_, state in states if condition(job, type_).get("status") == "True"), ""
     )
 
 
