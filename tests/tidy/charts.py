@@ -230,16 +230,16 @@ _PAGE: Final = """\
 # Values of the chart
 
 `charts/karpenter` takes the values of Karpenter's chart v1.14, with its defaults.
-[Installing with Helm](guides/install.md) says how to use it. A value that is not listed fails, and
-so does one of the wrong type.
+[Installing with Helm](guides/install.md) says how to use it. The chart fails for a value that is
+not listed, and for a value of the wrong type.
 
 ## Values
 
 {values}
 
-`enabled` and `global` are for charts that this one is a part of, and have no effect here. Nor has
-`webhook` with `enabled: false`, which many values files still have: there are no webhooks. Numbers
-and booleans may be written as text.
+`enabled` and `global` are for parent charts, and have no effect here. `webhook` with
+`enabled: false`, which many values files still have, has no effect either, because there are no
+webhooks. Numbers and booleans may be written as text.
 
 ## Values of earlier charts
 

@@ -20,30 +20,29 @@ _METRICS: Final = (
     ("Of Karpy alone", ("karpy_",)),
 )
 _SETTINGS_NOTE: Final = """\
-`karpy run` takes Karpenter's flags and environment variables, with its defaults. A flag goes
-before its variable, a variable before the default.
+`karpy run` takes Karpenter's flags and environment variables, with its defaults. A flag overrides
+its variable, a variable overrides the default.
 
-A flag that is unknown or has a wrong value ends the start with an error (KP1010). A number, a
-duration or a truth value that cannot be read in a *variable* is ignored, as in Karpenter; the log
-says so.
-Unknown feature gates are ignored, too. The last column says which flags have no effect.
-Durations are written as `10s` or `1m30s`. Karpenter has no `KARPY_…` variables.
+`karpy run` does not start with an unknown flag or with a wrong value of a flag (KP1010). A
+*variable* whose number, duration or truth value cannot be read is ignored, as in Karpenter, and the
+log says so. Unknown feature gates are ignored, too. The last column says which flags have no
+effect. Durations are written as `10s` or `1m30s`. Karpenter has no `KARPY_…` variables.
 """
 _GATES_NOTE: Final = """\
-`--feature-gates=NodeRepair=true,NodeOverlay=true`; what is not named keeps its default.
+`--feature-gates=NodeRepair=true,NodeOverlay=true`; other gates keep their defaults.
 """
 _METRICS_NOTE: Final = """\
-Served for Prometheus at `:8080/metrics`. Names, types, labels and buckets are Karpenter's;
-dashboards and alerts keep working. Metrics of the process (`process_…`) come on top. Labels of
-nodes and claims depend on the cloud: these are KWOK's.
+Karpy serves its metrics for Prometheus at `:8080/metrics`. Names, types, labels and buckets are
+Karpenter's, so that dashboards and alerts keep working. Metrics of the process (`process_…`) are
+served, too. The labels of nodes and NodeClaims depend on the cloud; this page lists those of KWOK.
 
 Series of single pods, nodes and conditions are computed at each scrape;
 `--disable-cluster-state-observability` leaves them out.
 """
 _EVENTS_NOTE: Final = """\
-The events that `kubectl describe` and `kubectl get events` show. The reasons are Karpenter's and
-never change. The same event about the same object is not emitted again within two minutes, some
-not for longer.
+`kubectl describe` and `kubectl get events` show these events. The reasons are Karpenter's and
+never change. The same event about the same object is not emitted again within two minutes; for
+some reasons the time is longer.
 """
 
 

@@ -40,13 +40,14 @@ def refusals_page() -> str:
         [
             NOTE,
             "# Refusals\n",
-            "Karpy says why it left a pod or a node alone. The names are stable, and JSON output",
-            "has them. The sentences are for human readers and may change.\n",
-            "## Why a pod was left alone\n",
+            "A verdict has a refusal for each pod that stays pending and each node that stays. The",
+            "names are stable, and JSON output has them. The sentences are for human readers and",
+            "may change.\n",
+            "## Why a pod stays pending\n",
             _enumtable(Reason),
             "## What kept a pod from a node, an instance type or a NodePool\n",
             _enumtable(Constraint),
-            "## Why a node was left alone\n",
+            "## Why a node stays\n",
             _enumtable(NodeReason),
         ]
     )
@@ -59,8 +60,8 @@ def parity_page() -> str:
         [
             NOTE,
             "# Parity with Karpenter\n",
-            "Karpenter v1.15 is the model. This page lists where Karpy deliberately does something",
-            "else, and where it follows a detail that is easy to miss.\n",
+            "Karpenter v1.15 is the model. This page lists where Karpy deliberately differs from",
+            "Karpenter, and where it follows a detail that is easy to miss.\n",
             "## Where the rules differ\n",
             _list(marks_in_rules(), "[{name}]({link}#{place})"),
             "## Where the code differs\n",

@@ -37,9 +37,9 @@ def test_marks_of_the_rules_are_found_under_their_heading() -> None:
     assert (
         Mark(
             kind="Differs",
-            text="labels of an existing node: Karpenter may add what a pod requires to what it "
-            "knows of the node; Karpy keeps the node's labels as they are, because placing a pod "
-            "does not change them.",
+            text="labels of an existing node: Karpenter may treat the requirements of a placed pod "
+            "as further labels of the node; Karpy keeps the node's labels as they are, because "
+            "placing a pod does not change them.",
             path=ROOT / "docs" / "concepts" / "provisioning.md",
             place="existing-node-in-order",
         )

@@ -289,7 +289,7 @@ FLAGS: Final = (
         "bind-address",
         "bind_address",
         ADDRESS,
-        "The address of this machine that metrics and probes are served on. Empty is all of them.",
+        "The address that serves metrics and probes. Empty means all addresses of this machine.",
         "BIND_ADDRESS",
     ),
     shared(
@@ -326,7 +326,7 @@ FLAGS: Final = (
         "Leave out the metrics about single pods, nodes and NodePools.",
         is_negated=True,
     ),
-    shared("leader-election-name", "lease_name", TEXT, "The lease by which one replica leads."),
+    shared("leader-election-name", "lease_name", TEXT, "The name of the lease of leader election."),
     shared(
         "leader-election-namespace",
         "lease_namespace",
@@ -357,7 +357,12 @@ FLAGS: Final = (
         choice(LogFormat),
         "`json` for machines, in Karpenter's shape, or `console` for people.",
     ),
-    shared("log-output-paths", "log_outputs", LIST, "Where lines go: `stdout`, `stderr` or files."),
+    shared(
+        "log-output-paths",
+        "log_outputs",
+        LIST,
+        "Where log lines are written: `stdout`, `stderr` or files.",
+    ),
     shared(
         "log-error-output-paths",
         "log_error_outputs",
@@ -368,7 +373,7 @@ FLAGS: Final = (
         "batch-max-duration",
         "batch_max",
         DURATION,
-        "The longest time to gather pending pods for a decision; a longer one finds better nodes.",
+        "The longest time to collect pending pods; a longer time finds better nodes.",
     ),
     shared(
         "batch-idle-duration",
@@ -421,8 +426,8 @@ FLAGS: Final = (
     _own(
         "nominate-pods",
         choice(PodNomination),
-        "Whether pods get the name of the node that was made for them (`status.nominatedNodeName`)"
-        " where pods of several sizes need several nodes.",
+        "Whether the planned node of a pod is written to its `status.nominatedNodeName`, if pods of"
+        " several sizes need several nodes.",
     ),
     _own(
         "profiling-port", PORT, "Where `/debug/pprof` is served if it is enabled; 0 takes any port."

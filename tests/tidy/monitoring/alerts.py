@@ -299,25 +299,28 @@ ALERTS: Final = tuple(alert for group in GROUPS for alert in group.alerts)
 _PAGE: Final = """\
 Karpy comes with alerts for Prometheus in
 [deploy/prometheus/karpy-rules.yaml](../../deploy/prometheus/karpy-rules.yaml) and with five
-dashboards for Grafana in [deploy/grafana](../../deploy/grafana). Both ask for Karpenter's metrics
-where there is one, and most work with Karpenter, too.
+dashboards for Grafana in [deploy/grafana](../../deploy/grafana). Both use Karpenter's metrics where
+possible, so that most alerts and panels work with Karpenter, too.
+
+With the Prometheus operator, enable the ServiceMonitor of the chart (`serviceMonitor.enabled=true`)
+and apply the alerts. If your Prometheus selects rules by label, add that label.
 
 ```console
 $ kubectl apply -n monitoring -f deploy/prometheus/karpy-rules.yaml
 ```
 
-needs the Prometheus operator, whose Prometheus may select rules by label: then add it. Without the
-operator, what is under `spec` is a rule file. Karpy is scraped by the ServiceMonitor of its chart
-(`serviceMonitor.enabled=true`). Dashboards are imported in Grafana (Dashboards, New, Import), or by
-its sidecar from a ConfigMap:
+Without the Prometheus operator, use the content of `spec` as a rule file.
+
+Import the dashboards in Grafana (Dashboards, New, Import), or let its sidecar read a ConfigMap:
 
 ```console
 $ kubectl create configmap karpy-dashboards -n monitoring --from-file=deploy/grafana
 $ kubectl label configmap karpy-dashboards -n monitoring grafana_dashboard=1
 ```
 
-`critical` is for now: pods do not run. `warning` is for today. The two alerts on a number of nodes
-and dollars (KarpyManyNodes, KarpyExpensive) need your numbers.
+A `critical` alert needs action at once, because pods do not run. A `warning` needs action within a
+day. Set your own thresholds for the number of nodes (KarpyManyNodes) and for dollars
+(KarpyExpensive).
 """
 
 

@@ -81,7 +81,10 @@ _REFRESH: Final = duration(timedelta(minutes=1))
 FLAGS: Final[tuple[Flag, ...]] = (
     _flag("cluster-name", "cluster_name", TEXT, "The EKS cluster; required."),
     _flag(
-        "cluster-endpoint", "cluster_endpoint", TEXT, "The URL of its API server. Empty asks EKS."
+        "cluster-endpoint",
+        "cluster_endpoint",
+        TEXT,
+        "The URL of its API server. Empty takes it from EKS.",
     ),
     _flag(
         "cluster-ca-bundle",
@@ -89,12 +92,12 @@ FLAGS: Final[tuple[Flag, ...]] = (
         TEXT,
         "Its CA bundle, as base64. Empty takes that of the kubeconfig.",
     ),
-    _flag("isolated-vpc", "isolated_vpc", SWITCH, "Make no calls without an endpoint in the VPC."),
+    _flag("isolated-vpc", "isolated_vpc", SWITCH, "Make no calls to APIs without a VPC endpoint."),
     _flag(
         "eks-control-plane",
         "eks_control_plane",
         SWITCH,
-        "Ask EKS for the version of the control plane, not the API server.",
+        "Take the version of the control plane from EKS, not from the API server.",
     ),
     _flag(
         "disable-dry-run",
@@ -112,13 +115,13 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "vm-memory-overhead-percent",
         "vm_memory_overhead",
         SHARE,
-        "The share of memory that nodes lack, compared with what EC2 says.",
+        "The share of memory that EC2 lists and that nodes do not have.",
     ),
     _flag(
         "interruption-queue",
         "interruption_queue",
         TEXT,
-        "The SQS queue that EventBridge puts interruptions into. Empty works without.",
+        "The SQS queue that EventBridge puts interruptions into. Empty uses no queue.",
     ),
     _flag(
         "reserved-enis",
@@ -126,8 +129,18 @@ FLAGS: Final[tuple[Flag, ...]] = (
         number(least=0),
         "Network interfaces without addresses for pods.",
     ),
-    _flag("ami-refresh-interval", "image_refresh", _REFRESH, "How old found images may be."),
-    _flag("subnet-refresh-interval", "subnet_refresh", _REFRESH, "How old found subnets may be."),
+    _flag(
+        "ami-refresh-interval",
+        "image_refresh",
+        _REFRESH,
+        "The time after which images are listed again.",
+    ),
+    _flag(
+        "subnet-refresh-interval",
+        "subnet_refresh",
+        _REFRESH,
+        "The time after which subnets are listed again.",
+    ),
 )
 _BATCH_SIZES: Final = (
     *(1.0, 2.0, 4.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 55.0, 60.0, 65.0),
