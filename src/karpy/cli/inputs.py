@@ -116,7 +116,7 @@ def see_bare_files(files: Sequence[str], question: Question, stdin: IO[str]) -> 
 
 def _see_sources(sources: Sources, question: Question) -> Seen:
     reading = _read(sources, question)
-    snapshot, on_room = with_room(reading, question)
+    snapshot, on_room = with_room(reading.snapshot, reading.buffers, question)
     supply = find_supply(question, Needs(snapshot, reading.node_classes))
     findings = (
         *map(of_problem, sources.unreadable),

@@ -17,6 +17,7 @@ from karpy.cli.ec2supply import EC2, Needs
 from karpy.cli.findings import tell_findings
 from karpy.cli.inputs import Seen, find_supply, supplied
 from karpy.cli.options import Question, Reach
+from karpy.cli.room import with_room
 from karpy.cli.terminal import Terminal
 from karpy.codec.findings import Finding, said
 from karpy.errors import NotRead
@@ -57,8 +58,9 @@ def see_any(reach: Reach, question: Question, terminal: Terminal) -> Seen:
 
 def seen_of(snapshot: Snapshot, sight: Sight, question: Question) -> Seen:
     """Put what was seen of a cluster and what can be bought for it together."""
+    snapshot, on_room = with_room(snapshot, sight.buffers, question, is_live=True)
     supply = find_supply(question, Needs(snapshot, sight.node_classes))
-    return supplied(snapshot, question, supply, tuple(_findings(sight)))
+    return supplied(snapshot, question, supply, (*_findings(sight), *on_room))
 
 
 def at_home(question: Question, snapshot: Snapshot) -> Question:

@@ -14,6 +14,7 @@ from karpy.cli.inputs import Seen, decide_seen, find_supply, supplied
 from karpy.cli.live import access_of, at_home
 from karpy.cli.nodeexplanations import Screen, node_explanation_lines
 from karpy.cli.options import Question, Reach
+from karpy.cli.room import with_room
 from karpy.cli.terminal import Line
 from karpy.codec.bystanders import NodeClassFound
 from karpy.codec.narrowing import Supply
@@ -109,7 +110,8 @@ _Pools: TypeAlias = tuple[str | None, tuple[NodePool, ...], tuple[NodeClassFound
 
 
 def _look_anew(sight: Sight, shop: _Shop, question: Question) -> Look:
-    return _look_at(supplied(sight.snapshot, question, shop.supply(sight)), question)
+    snapshot, _ = with_room(sight.snapshot, sight.buffers, question, is_live=True)
+    return _look_at(supplied(snapshot, question, shop.supply(sight)), question)
 
 
 def _look_at(seen: Seen, question: Question) -> Look:
