@@ -1,15 +1,21 @@
 """CapacityBuffers among manifests: their virtual pods are planned, shown and explained."""
 
+import asyncio
 import json
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from karpy.wiring.embedded import embedded_world, serve
 from tests.cli.conftest import Karpy, Run
 from tests.cli.manifests import NODE, POOL, pod, stream
+from tests.cli.nodemanifests import claim, node, pool
+from tests.cli.test_explain_nodes import apply_with_status
 
 NOW: Final = ("--now", "2026-03-01T12:00:00Z", "--feature-gates", "CapacityBuffer=true")
+NAMESPACE: Final = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
 TEMPLATE: Final = """\
   template:
     metadata: {labels: {app: web}}
@@ -220,6 +226,18 @@ def test_a_closed_feature_gate_is_mentioned(karpy: Karpy) -> None:
     assert "1 new node for 1 pod; 1 of the pods is virtual" in run.out
 
 
+def test_a_gate_that_is_open_to_judge_by_the_status_is_not_mentioned(karpy: Karpy) -> None:
+    settled = (
+        "status: {conditions: [{type: ReadyForProvisioning, status: 'True', reason: Resolved,"
+        " lastTransitionTime: 2026-03-01T12:00:00Z}]}\n"
+    )
+    spare = buffer(f"{OF_TEMPLATE}, replicas: 1") + settled
+
+    run = karpy("solve", "-", stdin=stream(POOL, pod_template(), spare))
+
+    assert (run.code, run.err) == (0, "")
+
+
 def test_pods_that_exist_have_their_place_first(karpy: Karpy) -> None:
     limited = POOL + "  limits: {nodes: 1}\n"
     run = karpy(
@@ -267,3 +285,53 @@ def test_buffers_of_one_name_in_two_namespaces_are_two(karpy: Karpy) -> None:
 
     assert [each["name"] for each in answer["buffers"]] == ["shop/spare", "other/spare"]
     assert sum(len(each["pods"]) for each in answer["launches"]) == 2
+
+
+# --- live clusters -------------------------------------------------------------------------------
+
+
+async def seen_live(
+    karpy: Karpy, folder: Path, documents: str, *asked: tuple[str, ...]
+) -> list[Run]:
+    """Ask about a cluster with a pool of 16 CPUs on one node, and with other objects."""
+    kubeconfig = folder / "kubeconfig"
+    reach = ("--kubeconfig", str(kubeconfig), *NOW[2:])
+    objects = stream(pool("general"), node("general-1", 8), claim("general-1", 8), documents)
+    async with embedded_world() as world:
+        apply_with_status(world, objects)
+        async with serve(world, kubeconfig=kubeconfig):
+            return [await asyncio.to_thread(karpy, *each, *reach) for each in asked]
+
+
+async def test_room_on_a_node_of_a_live_cluster_counts(karpy: Karpy, tmp_path: Path) -> None:
+    spare = stream(NAMESPACE, workload("Deployment"), buffer(f"{ref()}, percentage: 100"))
+
+    text, top, virtual, kept = await seen_live(
+        *(karpy, tmp_path, spare),
+        ("top",),
+        ("top", "--output", "json"),
+        ("explain", "shop/capacity-buffer-spare-1", "--output", "json"),
+        ("explain", "node", "general-1"),
+    )
+
+    (seen,) = json.loads(top.out)["nodes"]
+    explained = json.loads(virtual.out)
+    assert (top.code, top.err) == (0, "")
+    assert text.out.splitlines()[-1].endswith("  ready, room for 2 virtual pods")
+    assert (seen["podsComing"], seen["virtualPods"]) == (0, 2)
+    assert (explained["buffer"], explained["node"]) == ("shop/spare", "general-1")
+    assert (kept.code, kept.err) == (3, "")
+    assert "emptiness     it keeps room for a CapacityBuffer (2 pods)" in kept.out
+
+
+async def test_a_live_buffer_with_a_reference_to_nothing_keeps_no_room(
+    karpy: Karpy, tmp_path: Path
+) -> None:
+    (top,) = await seen_live(
+        *(karpy, tmp_path, stream(NAMESPACE, buffer(ref()))), ("top", "--output", "json")
+    )
+
+    (finding,) = json.loads(top.out)["findings"]
+    assert top.code == 0
+    assert (finding["severity"], finding["object"]) == ("warning", "CapacityBuffer shop/spare")
+    assert finding["hint"] == "create the object that it names"

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from karpy.codec.fields import JsonObject
 from karpy.controllers.clusterstate import ClusterState, Commands, Promises
 from karpy.controllers.nominations import ClaimNominations, NodeNominations
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
@@ -17,7 +18,7 @@ from karpy.model.verdicts import Launch
 from karpy.sim.world import World
 from tests.builders import NOON, node, pod, snapshot
 from tests.controllers.disruptions import disrupting, make_nodes, make_pool
-from tests.controllers.operators import Heard, claim, context_of, node_of
+from tests.controllers.operators import Heard, claim, context_of, node_of, until
 from tests.controllers.test_provisioning import pod as pending_pod
 from tests.sim.stories import living, on_virtual_time
 
@@ -160,6 +161,68 @@ async def test_a_pod_on_its_way_to_a_node_counts_there() -> None:
 
     assert before == [""]
     assert after == [(name, True)]
+
+
+def numbered_pod(node: str = "") -> JsonObject:
+    """Build the first pod of a StatefulSet."""
+    made = pending_pod("db-0", "1")
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "1"}
+    made["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    made["spec"] |= {"nodeName": node, "terminationGracePeriodSeconds": 0}
+    return made
+
+
+@on_virtual_time
+async def test_a_replacement_keeps_the_place_of_a_pod_until_its_successor_is_bound() -> None:
+    with living(World(parts=())) as world:
+        world.store.create(POD, numbered_pod("old"))
+        async with disrupting(world, Heard()) as stage:
+            state, found = stage.state, []
+
+            async def look() -> None:
+                await asyncio.sleep(1)
+                found.append([(each.node_name, each.is_expected) for each in state.snapshot().pods])
+
+            world.store.create(NODE_CLAIM, claim())
+            await asyncio.sleep(15)
+            state.note_replacement("web-1", Launch("1", "web", ("default/db-0",), {}, {}, ()))
+            name = state.snapshot().nodes[0].name
+            await look()
+            world.store.delete(POD, "db-0", namespace="default")
+            await look()
+            world.store.create(POD, numbered_pod())
+            await look()
+            await asyncio.sleep(10)
+            await look()
+            world.store.delete(POD, "db-0", namespace="default")
+            await look()
+            world.store.create(POD, numbered_pod(name))
+            await look()
+            world.store.delete(POD, "db-0", namespace="default")
+            await look()
+
+    kept = [(name, True)]
+    assert found == [[("old", False)], kept, kept, [("", False)], kept, [(name, False)], []]
+
+
+@on_virtual_time
+async def test_a_replacement_that_is_gone_keeps_no_place() -> None:
+    with living(World(parts=())) as world:
+        world.store.create(POD, numbered_pod("old"))
+        async with disrupting(world, Heard()) as stage:
+            world.store.create(NODE_CLAIM, claim())
+            await asyncio.sleep(15)
+            launch = Launch("1", "web", ("default/db-0",), {}, {}, ())
+            stage.state.note_replacement("web-1", launch)
+            world.store.delete(POD, "db-0", namespace="default")
+            world.store.delete(NODE_CLAIM, "web-1")
+            await asyncio.sleep(1)
+            deleting = list(stage.state.snapshot().pods)
+            await until(lambda: not world.store.list(NODE_CLAIM))
+            await asyncio.sleep(1)
+            gone = list(stage.state.snapshot().pods)
+
+    assert (deleting, gone) == ([], [])
 
 
 @on_virtual_time

@@ -1,11 +1,19 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.nominations import with_all_untried, with_nominated, with_untried
+from karpy.core.nominations import (
+    STAND_IN_TIME,
+    Predecessor,
+    with_all_untried,
+    with_nominated,
+    with_stand_ins,
+    with_untried,
+)
 from karpy.core.scheduling.decide import decide
-from karpy.model.pods import DAEMON_SET, Pod
+from karpy.model.nodes import Node
+from karpy.model.pods import DAEMON_SET, STATEFUL_SET, Pod
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Reason, Refusal
 from tests.builders.nodes import node
@@ -137,3 +145,74 @@ def test_who_is_left_alone_hears_why() -> None:
         Refusal(Reason.ON_ITS_WAY, ("default/a",), "n1"),
         Refusal(Reason.PLACE_TAKEN, ("default/b",)),
     )
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def ended(name: str, *claims: str, cpu: str = "3", seconds: int = 0) -> Predecessor:
+    """A pod of a StatefulSet that ended some time ago on a node that is gone."""
+    gone = pod(name, on="old", cpu=cpu, unschedulable=False)
+    gone = replace(gone, owners=(owner(STATEFUL_SET),), is_deleting=True, deleted=NOW, phase="")
+    return Predecessor(gone, claims, NOW - timedelta(seconds=seconds))
+
+
+def replaced(*pods: Pod) -> Snapshot:
+    """Two nodes of four CPUs that were launched as replacements."""
+    return replace(snapshot(*pods), nodes=(of_claim("a"), of_claim("b")))
+
+
+def of_claim(name: str) -> Node:
+    return replace(node(name), claim=f"{name}-claim")
+
+
+def stand_ins(found: Snapshot) -> dict[str, str]:
+    return {each.name: each.node_name for each in found.pods if each.is_expected}
+
+
+def test_a_pod_stands_on_its_planned_node_for_the_one_to_come() -> None:
+    found = with_stand_ins(replaced(), [ended("db-0", "a-claim", seconds=60)])
+
+    (stand_in,) = found.pods
+    assert (stand_in.node_name, stand_in.is_expected, stand_in.is_active) == ("a", True, True)
+    assert [each.nominated_until for each in found.nodes] == [NOW + timedelta(seconds=240), None]
+
+
+def test_a_node_is_nominated_until_its_last_stand_in_is_late() -> None:
+    first, last = ended("db-0", "a-claim", cpu="1"), ended("db-1", "a-claim", cpu="1", seconds=9)
+
+    found = with_stand_ins(replaced(), [first, last])
+
+    assert found.nodes[0].nominated_until == NOW + STAND_IN_TIME
+
+
+def test_if_another_pod_of_the_set_is_there_its_place_counts_instead() -> None:
+    given = replaced(pod("db-1", on="a", cpu="3"))
+
+    found = with_stand_ins(given, [ended("db-0", "a-claim", "a-claim", "b-claim")])
+
+    assert stand_ins(found) == {"db-0": "b"}
+
+
+def test_no_two_pods_stand_in_the_room_of_one() -> None:
+    both = [ended("db-1", "a-claim", "b-claim"), ended("db-0", "a-claim", "b-claim")]
+
+    assert stand_ins(with_stand_ins(replaced(), both)) == {"db-0": "a", "db-1": "b"}
+
+
+@pytest.mark.parametrize(
+    ("given", "predecessor"),
+    [
+        (replaced(), replace(ended("db-0", "a-claim"), ended=None)),
+        (replaced(), ended("db-0", "a-claim", seconds=300)),
+        (replaced(), ended("db-0", "c-claim")),
+        (replaced(pod("web", on="a", cpu="2")), ended("db-0", "a-claim")),
+        (
+            replace(snapshot(), nodes=(replace(of_claim("a"), is_deleting=True),)),
+            ended("db-0", "a-claim"),
+        ),
+    ],
+    ids=["still there", "too late", "no node", "no room", "deleting"],
+)
+def test_otherwise_nothing_stands_for_it(given: Snapshot, predecessor: Predecessor) -> None:
+    assert with_stand_ins(given, [predecessor]) == given

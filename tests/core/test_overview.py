@@ -129,7 +129,15 @@ def test_a_node_does_not_count_virtual_pods() -> None:
 
     (shown,) = overview(seen, Verdict(nominations=(Nomination("a", (room.key,)),))).nodes
 
-    assert shown.nominated_pods == 0
+    assert (shown.nominated_pods, shown.buffer_pods) == (0, 0)
+
+
+def test_a_node_counts_the_virtual_pods_that_it_keeps_room_for() -> None:
+    seen = cluster(replace(node("a"), buffer_pods=2))
+
+    (shown,) = overview(seen, Verdict()).nodes
+
+    assert shown.buffer_pods == 2
 
 
 def test_a_node_counts_its_nominated_pods() -> None:

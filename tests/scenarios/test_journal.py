@@ -11,7 +11,7 @@ from karpy.adapters.clouds.kwok.repairs import UNHEALTHY
 from karpy.adapters.journal import JournalFiles, journal_files, journal_lines
 from karpy.cli.examples import CLUSTER, example_documents
 from karpy.codec.fields import JsonObject
-from karpy.model.kinds import DEPLOYMENT, NODE_POOL, POD, Kind
+from karpy.model.kinds import CAPACITY_BUFFER, DEPLOYMENT, NODE_POOL, POD, POD_TEMPLATE, Kind
 from karpy.model.settings import Gates, Options
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.kubelets.nodes import Health
@@ -25,6 +25,14 @@ from tests.wiring.test_resident import Deaf
 _SMOKE: Final = Health(UNHEALTHY, "True", "Smoke")
 _GATES: Final = Gates(node_repair=True, static_capacity=True)
 _ONE: Final = Patch(PatchType.MERGE, {"spec": {"replicas": 1}})
+_TEMPLATE: Final[JsonObject] = {
+    "metadata": {"name": "room", "namespace": "default"},
+    "template": {"spec": {"containers": [{"name": "main", "image": "i"}]}},
+}
+_BUFFER: Final[JsonObject] = {
+    "metadata": {"name": "room", "namespace": "default"},
+    "spec": {"podTemplateRef": {"name": "room"}, "replicas": 1},
+}
 
 
 def fixed_pool(world: World) -> JsonObject:
@@ -140,3 +148,31 @@ async def test_a_repair_is_recorded_once_refused_and_once_begun(tmp_path: Path) 
     assert list(dict.fromkeys(repairs)) == ["PODS_UNPLACED", "replace"]
     assert repairs.count("replace") == 1
     assert len(verdicts) < 30
+
+
+@on_virtual_time
+async def test_a_journal_explains_virtual_pods_and_the_nodes_that_keep_room_for_them(
+    tmp_path: Path,
+) -> None:
+    journal = JournalFiles(tmp_path, file_bytes=10**9, files=1)
+    options = Options(gates=Gates(capacity_buffer=True))
+
+    async with (
+        embedded_world(BRISK) as world,
+        operating(world, notices=Deaf(), voice=Deaf(), journal=journal, options=options),
+    ):
+        apply_manifests(world, example_documents(CLUSTER))
+        world.store.create(POD_TEMPLATE, _TEMPLATE)
+        world.store.create(CAPACITY_BUFFER, _BUFFER)
+        await asyncio.sleep(120)
+        world.store.delete(DEPLOYMENT, "checkout", namespace="shop")
+        await asyncio.sleep(300)
+    journal.close()
+    virtual = Karpy()(
+        "explain", "default/capacity-buffer-room-1", str(tmp_path), "--output", "json"
+    )
+    node = json.loads(virtual.out)["node"]
+    kept = Karpy()("explain", "node", node, str(tmp_path))
+
+    assert json.loads(virtual.out)["buffer"] == "default/room"
+    assert "it keeps room for a CapacityBuffer" in kept.out

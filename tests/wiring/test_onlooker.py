@@ -9,13 +9,23 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.fields import JsonObject
 from karpy.errors import Forbidden, NotFound
 from karpy.model.instances import Catalog
-from karpy.model.kinds import LIMIT_RANGE, NODE_CLAIM, NODE_OVERLAY, NODE_POOL, POD, Kind
+from karpy.model.kinds import (
+    CAPACITY_BUFFER,
+    DEPLOYMENT,
+    LIMIT_RANGE,
+    NODE_CLAIM,
+    NODE_OVERLAY,
+    NODE_POOL,
+    POD,
+    POD_TEMPLATE,
+    Kind,
+)
 from karpy.model.settings import Settings
 from karpy.ports.objects import EVERYTHING, Page, Query
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World
 from karpy.wiring.embedded import embedded_world, serve
-from karpy.wiring.onlooker import ANY_CLUSTER, Sight, lenient, look, see
+from karpy.wiring.onlooker import ANY_CLUSTER, Sight, lenient, look, see, watch
 
 POOL: JsonObject = {
     "apiVersion": "karpenter.sh/v1",
@@ -47,6 +57,15 @@ def pod(name: str) -> JsonObject:
     }
 
 
+def pod_template(name: str) -> JsonObject:
+    spec = pod(name)["spec"]
+    return {"metadata": {"name": name, "namespace": "default"}, "template": {"spec": spec}}
+
+
+def buffer(name: str, **spec: object) -> JsonObject:
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"replicas": 2, **spec}}
+
+
 class Troubled(EmbeddedObjects):
     """An API server that refuses some kinds, and returns an unreadable pod `odd`."""
 
@@ -60,7 +79,7 @@ class Troubled(EmbeddedObjects):
         if kind in self._refused:
             raise self._refused[kind](f"cannot list {kind}")
         page = await super().list(kind, query, limit=limit, token=token)
-        spoilt = {**pod("odd"), "spec": {"containers": "none"}}
+        spoilt = {**pod("odd"), "spec": {"containers": "none"}, "template": {"spec": 5}}
         items = [spoilt if each["metadata"]["name"] == "odd" else each for each in page.items]
         return replace(page, items=tuple(items))
 
@@ -108,6 +127,68 @@ async def test_a_kind_that_decisions_need_may_not(kind: Kind, error: type[Except
         await seen_by({kind: error})
 
 
+async def buffers_seen_by(
+    refused: Mapping[Kind, type[Exception]], *buffers: JsonObject, template: str = "web"
+) -> Sight:
+    async with embedded_world() as world:
+        world.store.create(POD_TEMPLATE, pod_template(template))
+        for each in buffers:
+            world.store.create(CAPACITY_BUFFER, each)
+        return await see(Troubled(world, refused), world.clock, Settings())
+
+
+OF_TEMPLATE = buffer("spare", podTemplateRef={"name": "web"})
+OF_WORKLOAD = buffer("more", scalableRef={"apiGroup": "apps", "kind": "Deployment", "name": "web"})
+OF_JOB = buffer("job", scalableRef={"apiGroup": "batch", "kind": "Job", "name": "web"})
+
+
+async def test_buffers_are_seen_with_what_they_refer_to() -> None:
+    sight = await buffers_seen_by({}, OF_TEMPLATE, OF_WORKLOAD, OF_JOB)
+
+    found = {each.where: each.source and each.source.pod.name for each in sight.buffers}
+    assert found == {
+        "CapacityBuffer default/job": None,
+        "CapacityBuffer default/more": None,
+        "CapacityBuffer default/spare": "web",
+    }
+    assert (sight.unreadable, sight.withheld) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("refused", "withheld"),
+    [
+        ({CAPACITY_BUFFER: NotFound}, ()),
+        ({CAPACITY_BUFFER: Forbidden}, (CAPACITY_BUFFER,)),
+        ({POD_TEMPLATE: Forbidden, DEPLOYMENT: Forbidden}, (DEPLOYMENT, POD_TEMPLATE)),
+    ],
+    ids=["no CRD", "no right", "no right to what they refer to"],
+)
+async def test_buffers_that_cannot_be_looked_up_are_left_out(
+    refused: Mapping[Kind, type[Exception]], withheld: tuple[Kind, ...]
+) -> None:
+    again = buffer("again", podTemplateRef={"name": "web"})
+    sight = await buffers_seen_by(refused, OF_TEMPLATE, again, OF_WORKLOAD)
+
+    assert (sight.buffers, sight.unreadable) == ((), ())
+    assert tuple(sorted(sight.withheld, key=lambda kind: kind.name)) == withheld
+
+
+async def test_what_no_buffer_refers_to_need_not_be_readable() -> None:
+    sight = await buffers_seen_by({DEPLOYMENT: Forbidden}, OF_TEMPLATE)
+
+    assert [each.record.key for each in sight.buffers] == ["default/spare"]
+    assert sight.withheld == ()
+
+
+async def test_a_buffer_whose_template_cannot_be_read_is_left_out() -> None:
+    odd = buffer("spare", podTemplateRef={"name": "odd"})
+    sight = await buffers_seen_by({}, odd, template="odd")
+
+    ((kind, key, problem),) = sight.unreadable
+    assert sight.buffers == ()
+    assert (kind, key, bool(problem)) == (POD_TEMPLATE, "default/odd", True)
+
+
 async def until(holds: Callable[[], bool]) -> None:
     for _ in range(6000):
         if holds():
@@ -138,3 +219,18 @@ async def test_a_cluster_without_crds_is_followed() -> None:
         running.cancel()
 
     assert mirror.snapshot().pools == ()
+
+
+async def test_a_watch_sees_buffers_that_come_and_go() -> None:
+    async with embedded_world() as world, serve(world) as cluster:
+        world.store.create(POD_TEMPLATE, pod_template("web"))
+        access = find_access(None, str(cluster.kubeconfig), {})
+        async with watch(access, Settings()) as watching:
+            before = await watching.sight()
+            world.store.create(CAPACITY_BUFFER, OF_TEMPLATE)
+            between = await watching.sight()
+            world.store.delete(CAPACITY_BUFFER, "spare", namespace="default")
+            after = await watching.sight()
+
+    found = [[each.record.key for each in seen.buffers] for seen in (before, between, after)]
+    assert found == [[], ["default/spare"], []]

@@ -118,7 +118,7 @@ def read_files_without_catalog(
 
 def _parse(sources: Sources, question: Question) -> ClusterInput:
     reading = _read(sources, question)
-    snapshot, on_room = with_room(reading, question)
+    snapshot, on_room = with_room(reading.snapshot, reading.buffers, question)
     supply = find_supply(question, Needs(snapshot, reading.node_classes))
     findings = (
         *map(of_problem, sources.unreadable),

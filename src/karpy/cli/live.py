@@ -17,6 +17,7 @@ from karpy.cli.ec2supply import EC2, Needs
 from karpy.cli.findings import report_findings
 from karpy.cli.inputs import ClusterInput, find_supply, with_catalog
 from karpy.cli.options import Question, Reach
+from karpy.cli.room import with_room
 from karpy.cli.terminal import Terminal
 from karpy.codec.findings import Finding, finding_of
 from karpy.errors import NotRead
@@ -56,9 +57,10 @@ def read_live_any(reach: Reach, question: Question, terminal: Terminal) -> Clust
 
 
 def live_input(snapshot: Snapshot, sight: Sight, question: Question) -> ClusterInput:
-    """Combine what was read of a cluster with its catalog."""
+    """Combine what was read of a cluster with its CapacityBuffers and its catalog."""
+    snapshot, on_room = with_room(snapshot, sight.buffers, question, is_live=True)
     supply = find_supply(question, Needs(snapshot, sight.node_classes))
-    return with_catalog(snapshot, question, supply, tuple(_findings(sight)))
+    return with_catalog(snapshot, question, supply, (*_findings(sight), *on_room))
 
 
 def with_region_of_nodes(question: Question, snapshot: Snapshot) -> Question:

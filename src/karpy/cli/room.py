@@ -1,4 +1,4 @@
-"""CapacityBuffers of the input: their virtual pods and the findings about them."""
+"""CapacityBuffers of manifests or a cluster: their virtual pods, and findings about them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -11,8 +11,8 @@ from karpy.cli.tables import count_of, heading, labelled
 from karpy.cli.terminal import Line
 from karpy.codec.buffers import FoundBuffer
 from karpy.codec.findings import Finding, finding_of, note
-from karpy.codec.manifests import Reading
 from karpy.core.buffers import (
+    READY_FOR_PROVISIONING,
     SCALABLE_KINDS,
     Placement,
     Unresolved,
@@ -27,20 +27,27 @@ from karpy.core.buffers import (
 )
 from karpy.errors import NotRead
 from karpy.model.buffers import ACTIVE_CAPACITY
+from karpy.model.census import with_more
 from karpy.model.labels import NAMESPACE_NAME
 from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 
 _MISSING_HINT: Final = "add the object that it names to the input"
+_ABSENT_HINT: Final = "create the object that it names"
 _KIND_HINT: Final = (
     f"name a PodTemplate, or a {', '.join(SCALABLE_KINDS[:-1])} or {SCALABLE_KINDS[-1]}"
 )
 
 
-def with_room(reading: Reading, question: Question) -> tuple[Snapshot, tuple[Finding, ...]]:
-    """Add the virtual pods of all buffers to a snapshot; return findings about what is left out."""
-    snapshot, buffers = reading.snapshot, reading.buffers
+def with_room(
+    snapshot: Snapshot, buffers: Sequence[FoundBuffer], question: Question, *, is_live: bool = False
+) -> tuple[Snapshot, tuple[Finding, ...]]:
+    """
+    Add the virtual pods of all buffers to a snapshot; return findings about what is left out.
+
+    An object that is missing in a live cluster (`is_live`) is missing for the operator, too.
+    """
     if not buffers:
         return snapshot, ()
     wanted = {each.record.key: pods_wanted(each.record, each.source) for each in buffers}
@@ -52,9 +59,13 @@ def with_room(reading: Reading, question: Question) -> tuple[Snapshot, tuple[Fin
     findings = [
         finding
         for each in buffers
-        for finding in _findings(each, wanted[each.record.key], allowed[each.record.key])
+        for finding in _findings(
+            each, wanted[each.record.key], allowed[each.record.key], is_live=is_live
+        )
     ]
-    if not question.feature_gates.capacity_buffer:
+    # An operator whose gate is open sets this condition of every buffer.
+    is_heeded = all(each.record.conditions.get(READY_FOR_PROVISIONING) for each in buffers)
+    if not question.feature_gates.capacity_buffer and not is_heeded:
         message = (
             "CapacityBuffers count in the answer; the operator heeds them only with"
             " `--feature-gates CapacityBuffer=true`"
@@ -65,7 +76,7 @@ def with_room(reading: Reading, question: Question) -> tuple[Snapshot, tuple[Fin
     }
     snapshot = replace(
         snapshot,
-        pods=(*snapshot.pods, *chain.from_iterable(rooms)),
+        pods=with_more(snapshot.pods, tuple(chain.from_iterable(rooms))),
         namespaces={**namespaces, **snapshot.namespaces},
     )
     return snapshot, tuple(findings)
@@ -116,7 +127,7 @@ def _placed_text(count: int, placement: Placement) -> str:
     return f"{count_of(count, 'virtual pod')}: {', '.join(parts) or 'not decided'}"
 
 
-def _findings(found: FoundBuffer, wanted: int, allowed: int) -> Iterator[Finding]:
+def _findings(found: FoundBuffer, wanted: int, allowed: int, *, is_live: bool) -> Iterator[Finding]:
     """Yield the findings about a buffer: virtual pods over its limits, or left out."""
     buffer, where = found.record, found.where
     path = "spec.podTemplateRef" if buffer.pod_template else "spec.scalableRef"
@@ -126,10 +137,12 @@ def _findings(found: FoundBuffer, wanted: int, allowed: int) -> Iterator[Finding
         return
     if isinstance(resolution, Unresolved):
         is_wrong = why_unresolvable(buffer) is not None
-        hint = _KIND_HINT if is_wrong else _MISSING_HINT
+        missing_hint = _ABSENT_HINT if is_live else _MISSING_HINT
+        hint = _KIND_HINT if is_wrong else missing_hint
         error = NotRead(problem=f"keeps no room: {resolution.message}", hint=hint)
         # The operator, too, keeps no room for an invalid buffer.
-        yield finding_of(error, where=where, path=path, is_warning=True, is_left_out=not is_wrong)
+        is_left_out = not (is_wrong or is_live)
+        yield finding_of(error, where=where, path=path, is_warning=True, is_left_out=is_left_out)
         return
     if not wanted:
         message = "asks for no pods by replicas, percentage and limits, and keeps no room"

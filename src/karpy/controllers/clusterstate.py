@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from karpy.controllers.nominations import ClaimNominations, NodeNominations
-from karpy.core.nominations import with_nominated
+from karpy.core.nominations import with_nominated, with_stand_ins
 from karpy.model.backoff import Backoff
 from karpy.model.census import with_more
 from karpy.model.commands import Command, Stage
@@ -174,7 +174,14 @@ class ClusterState:
             repair=RepairRules(self._policies, self._reboots),
         )
         claim_nominations = self._promises.claim_nominations
-        return with_nominated(snapshot, claim_nominations.places(), claim_nominations.settling())
+        snapshot = with_nominated(
+            snapshot, claim_nominations.places(), claim_nominations.settling()
+        )
+        return with_stand_ins(snapshot, claim_nominations.predecessors())
+
+    def note_replacement(self, claim: str, launch: Launch) -> None:
+        """Keep places on the replacement of a command for pods of StatefulSets."""
+        self._promises.claim_nominations.note_replacement(claim, launch)
 
     def note_reboot(self, uid: str, now: datetime, since: datetime) -> None:
         """Record the reboot of a claim's node, by UID; drop all reboots before `since`."""

@@ -297,8 +297,9 @@ class DisruptionQueue:
             reason = progress.command.reason.value.lower()
             counts = tuple(created_count(each, reason) for each in progress.launches)
             remarks = tuple(map(created_remark, progress.launches, made))
-            for name in made:
+            for name, launch in zip(made, progress.launches, strict=True):
                 self._nominations.note(name)
+                self._state.note_replacement(name, launch)
             await self._context.writer.carry_out(Changes(counts=counts, remarks=remarks))
             return True
         for name in made:

@@ -7,16 +7,25 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from karpy.barriers import Barrier
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.queue import OnFailure, WorkQueue
 from karpy.core.lifecycle.changes import Remark
 from karpy.core.lifecycle.conditions import INITIALIZED
 from karpy.core.lifecycle.registration import GatePolicy
-from karpy.core.nominations import PATIENCE, is_in_vain, pods_to_nominate, settling, without_node
+from karpy.core.nominations import (
+    PATIENCE,
+    Predecessor,
+    is_in_vain,
+    pods_to_nominate,
+    settling,
+    without_node,
+)
 from karpy.errors import ClusterError, Forbidden
 from karpy.model.kinds import POD
-from karpy.model.pods import Pod
+from karpy.model.pods import STATEFUL_SET, Pod
 from karpy.model.records import ClaimRecord
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
@@ -84,12 +93,37 @@ class ClaimNominations:
         self._clock = clock
         self._on_lost = on_lost
         self._pods: dict[str, tuple[str, ...]] = {}
+        self._predecessors: dict[str, Predecessor] = {}
+        """By the key of the pod, until its successor is bound."""
+        self._replacements: dict[str, frozenset[str]] = {}
+        """The groups of the StatefulSet pods that each replacement was launched for, by claim."""
         self._counted, self._is_busy = datetime.min.replace(tzinfo=UTC), False
         records.claims.listen(self._on_claim)
+        records.pods.listen(self._on_pod)
 
     def note(self, claim: str, launch: Launch) -> None:
         """Nominate the pods of a launch to the NodeClaim that was created for it."""
         self._pods[claim] = launch.pods
+
+    def note_replacement(self, claim: str, launch: Launch) -> None:
+        """Keep places on a replacement for the pods of StatefulSets that it is launched for."""
+        found = [self._records.pods.get(key) for key in launch.pods]
+        pods = [
+            pod
+            for pod in found
+            if pod is not None and pod.node_name and pod.is_owned_by(STATEFUL_SET)
+        ]
+        if pods:
+            self._replacements[claim] = frozenset(pod.group for pod in pods)
+            self._predecessors.update((pod.key, Predecessor(pod, (claim,))) for pod in pods)
+
+    def predecessors(self) -> list[Predecessor]:
+        """Return the pods of StatefulSets that have ended without a successor yet."""
+        return [
+            replace(each, claims=(*each.claims, *self._replacements_of(each.pod.group)))
+            for key, each in self._predecessors.items()
+            if each.ended is not None and self._records.pods.get(key) is None
+        ]
 
     def add(self, claim: str, pods: tuple[str, ...]) -> None:
         """Nominate further pods to a NodeClaim that was created for other pods."""
@@ -117,12 +151,29 @@ class ClaimNominations:
     def places(self) -> Mapping[str, str]:
         """Return the NodeClaim of each unbound nominated pod, by the key of the pod."""
         due = [claim for claim in self._pods if self._is_due(claim)]
-        return {pod.key: claim for claim in due for pod in self.pods_of(claim) if not pod.node_name}
+        places = {
+            pod.key: claim for claim in due for pod in self.pods_of(claim) if not pod.node_name
+        }
+        return {**self._places_of_successors(), **places}
 
     def settling(self) -> frozenset[str]:
         """Return the NodeClaims of decisions of which a node is about to open."""
         kept = (self._records.claims.get(claim) for claim in self._pods)
         return settling([each.record for each in kept if each is not None], self._clock.now())
+
+    def _replacements_of(self, group: str) -> list[str]:
+        return sorted(claim for claim, groups in self._replacements.items() if group in groups)
+
+    def _places_of_successors(self) -> dict[str, str]:
+        """Return the NodeClaim of each successor that was created a moment ago."""
+        since, places = self._clock.now() - BINDING_TIME, {}
+        for key, each in self._predecessors.items():
+            pod = self._records.pods.get(key)
+            if pod is None or pod.uid == each.pod.uid or pod.node_name:
+                continue
+            if pod.created > since:
+                places[key] = each.claims[0]
+        return places
 
     def _is_starting(self, claim: str) -> bool:
         is_due = self._is_due(claim, STARTING_TIME)
@@ -148,6 +199,19 @@ class ClaimNominations:
             for pod in lost:
                 if pod.is_provisionable:
                     self._on_lost(pod.uid)
+            known = self._predecessors.items()
+            self._predecessors = {name: each for name, each in known if key not in each.claims}
+            self._replacements.pop(key, None)
+
+    def _on_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+        del before
+        known = self._predecessors.get(key)
+        if known is None:
+            return
+        if after is None:
+            self._predecessors[key] = replace(known, ended=self._clock.now())
+        elif after.uid != known.pod.uid and after.node_name:
+            del self._predecessors[key]
 
 
 class PodNominator:

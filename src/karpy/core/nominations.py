@@ -4,10 +4,11 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.conditions import INITIALIZED
-from karpy.model.census import census_of, exchange, uncounted
+from karpy.model.census import census_of, exchange, uncounted, with_more
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, NODE, Pod
 from karpy.model.records import ClaimRecord
@@ -15,6 +16,8 @@ from karpy.model.resources import CPU, MEMORY, Resources, fits
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 
+STAND_IN_TIME: Final = timedelta(minutes=5)
+"""Longest wait for the successor of a pod: those of lower ordinals must become ready first."""
 ROUND: Final = timedelta(seconds=2)
 """All NodeClaims of one decision are created within this time."""
 OPENING_TIME: Final = timedelta(seconds=10)
@@ -88,6 +91,64 @@ def with_nominated(
                 pod, is_unschedulable=False, is_untried=False, is_expected=True
             )
     return replace(snapshot, pods=exchange(snapshot.pods, expected)) if expected else snapshot
+
+
+class Predecessor(Struct, frozen=True, gc=False):
+    """A pod whose StatefulSet creates its successor, of the same name, only after it has ended."""
+
+    pod: Pod
+    claims: tuple[str, ...]
+    """NodeClaims launched for pods of the StatefulSet, the one planned for the successor first."""
+    ended: datetime | None = None
+    """None while the pod exists."""
+
+
+# Differs: a pod of a StatefulSet whose node is replaced, from its end until its successor is
+# created: in Karpenter nothing stands for it, so that the node launched for it counts as empty and
+# may be deleted; Karpy keeps its place for up to five minutes.
+def with_stand_ins(snapshot: Snapshot, predecessors: Iterable[Predecessor]) -> Snapshot:
+    """
+    Add a pod on its planned node for each successor that does not exist yet.
+
+    kube-scheduler may have bound another pod of the StatefulSet there: the place of that pod counts
+    instead. The node counts as nominated. A successor for which there is no room has no stand-in.
+    """
+    ends = [(each, each.ended + STAND_IN_TIME) for each in predecessors if each.ended is not None]
+    missing = {each.pod.key: (each, end) for each, end in ends if snapshot.now < end}
+    if not missing:
+        return snapshot
+    claims = {claim for each, _ in missing.values() for claim in each.claims}
+    nodes = {
+        node.claim: node for node in snapshot.nodes if node.claim in claims and not node.is_deleting
+    }
+    room = _room_on(nodes.values(), snapshot)
+    stand_ins: list[Pod] = []
+    for _, (each, end) in sorted(missing.items()):
+        planned = (nodes[claim] for claim in each.claims if claim in nodes)
+        node = next((some for some in planned if fits(each.pod.requests, room[some.name])), None)
+        if node is not None:
+            _take(room[node.name], each.pod.requests)
+            stand_ins.append(_successor_of(each.pod, node))
+            nodes[node.claim] = replace(node, nominated_until=max(end, node.nominated_until or end))
+    return replace(
+        snapshot,
+        pods=with_more(snapshot.pods, tuple(stand_ins)),
+        nodes=tuple([nodes.get(each.claim, each) for each in snapshot.nodes]),
+    )
+
+
+def _successor_of(pod: Pod, node: Node) -> Pod:
+    return replace(
+        pod,
+        node_name=node.name,
+        phase="",
+        is_deleting=False,
+        is_expected=True,
+        bound=None,
+        ready=None,
+        started=None,
+        deleted=None,
+    )
 
 
 def settling(claims: Collection[ClaimRecord], now: datetime) -> frozenset[str]:

@@ -83,6 +83,8 @@ class NodeView(Struct, frozen=True, gc=False):
     """What blocks its disruption, or its drain."""
     nominated_pods: int = 0
     """How many pending pods are nominated to it."""
+    buffer_pods: int = 0
+    """For how many virtual pods of CapacityBuffers it keeps room."""
     labels: Mapping[str, str] = {}
 
     def fill(self, resource: str) -> float | None:
@@ -200,6 +202,7 @@ def _node_view(
         is_empty=is_empty,
         blocker=_blocker_of(node, evaluation, refusal),
         nominated_pods=nominated_pods,
+        buffer_pods=node.buffer_pods,
         labels=node.labels,
     )
 

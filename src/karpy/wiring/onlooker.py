@@ -12,13 +12,19 @@ from karpy.adapters.clock import WallClock
 from karpy.adapters.kube.access import Access
 from karpy.adapters.kube.connection import Connection
 from karpy.adapters.kube.fence import Fence
+from karpy.adapters.mirror.bufferbook import source_reader
 from karpy.adapters.mirror.mirror import DISPENSABLE, OPTIONAL, Mirror
+from karpy.adapters.mirror.records import FieldReader
 from karpy.barriers import Barrier
+from karpy.codec.buffers import FoundBuffer, read_buffer_record
 from karpy.codec.bystanders import NodeClassFound
 from karpy.codec.fields import JsonObject
+from karpy.codec.pods import PodReader
+from karpy.core.buffers import SOURCES, why_unresolvable
 from karpy.errors import Forbidden, KarpyError, NotFound
+from karpy.model.buffers import BufferRecord, PodSource
 from karpy.model.instances import Catalog
-from karpy.model.kinds import EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL, Kind
+from karpy.model.kinds import CAPACITY_BUFFER, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL, Kind
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.ports.clock import Clock
@@ -52,9 +58,11 @@ class Sight(Struct, frozen=True):
     unreadable: tuple[tuple[Kind, str, str], ...] = ()
     """Objects that cannot be read: kind, key and problem."""
     withheld: tuple[Kind, ...] = ()
-    """Dispensable kinds that the user may not list."""
+    """Kinds that the user may not list, and without which there is an answer."""
     node_classes: tuple[NodeClassFound, ...] = ()
     """Node classes that NodePools refer to, for catalogs that read their fields."""
+    buffers: tuple[FoundBuffer, ...] = ()
+    """CapacityBuffers, whose virtual pods are not in the snapshot."""
 
 
 async def look(access: Access, settings: Settings, optional: frozenset[Kind] = OPTIONAL) -> Sight:
@@ -114,7 +122,15 @@ async def see(
     await _list_all(mirror)
     snapshot = mirror.snapshot()
     classes = await _find_classes(objects, snapshot)
-    return Sight(snapshot, tuple(listing.unreadable), tuple(listing.withheld), tuple(classes))
+    room = _Rooms(objects)
+    buffers = await room.find()
+    return Sight(
+        snapshot,
+        (*listing.unreadable, *room.unreadable),
+        (*listing.withheld, *room.withheld),
+        tuple(classes),
+        buffers,
+    )
 
 
 async def _find_classes(objects: Objects, snapshot: Snapshot) -> list[NodeClassFound]:
@@ -152,9 +168,15 @@ async def _list_all(mirror: Mirror) -> None:
 class _Listing:
     """The port Feed for one snapshot: lists each kind and does not watch."""
 
-    def __init__(self, objects: Objects, optional: frozenset[Kind]) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        optional: frozenset[Kind],
+        dispensable: frozenset[Kind] = DISPENSABLE,
+    ) -> None:
         self._objects = objects
         self._optional = optional
+        self._dispensable = dispensable
         self.unreadable: list[tuple[Kind, str, str]] = []
         self.withheld: list[Kind] = []
 
@@ -178,9 +200,9 @@ class _Listing:
     def _can_do_without(self, kind: Kind, error: KarpyError) -> bool:
         if isinstance(error, NotFound):
             return kind in self._optional
-        if kind in DISPENSABLE:
+        if kind in self._dispensable and kind not in self.withheld:
             self.withheld.append(kind)
-        return kind in DISPENSABLE
+        return kind in self._dispensable
 
     def _read(self, kind: Kind, reader: Reader[T], obj: JsonObject) -> Change[T]:
         meta = obj["metadata"]
@@ -196,6 +218,53 @@ class _Listing:
         return Change(key, None, version, as_unreadable(error, obj))
 
 
+class _Rooms:
+    """Lists CapacityBuffers, and of other kinds only the objects that they refer to."""
+
+    def __init__(self, objects: Objects) -> None:
+        kinds = frozenset({CAPACITY_BUFFER})
+        self._listing = _Listing(objects, kinds, kinds | {*SOURCES})
+        pods = PodReader()
+        self._readers = {kind.name: (kind, source_reader(kind, pods)) for kind in SOURCES}
+
+    @property
+    def unreadable(self) -> list[tuple[Kind, str, str]]:
+        return self._listing.unreadable
+
+    @property
+    def withheld(self) -> list[Kind]:
+        return self._listing.withheld
+
+    async def find(self) -> tuple[FoundBuffer, ...]:
+        """Return the buffers, without those whose reference may not, or cannot, be read."""
+        found = []
+        for each in await self._list(CAPACITY_BUFFER, FieldReader(read_buffer_record)):
+            source = await self._find_source(each)
+            if source is not None or not self._is_unknown(each):
+                found.append(FoundBuffer(each, source, f"{CAPACITY_BUFFER.name} {each.key}"))
+        return tuple(found)
+
+    async def _find_source(self, buffer: BufferRecord) -> PodSource | None:
+        if why_unresolvable(buffer) is not None:
+            return None
+        kind_name, key = buffer.source
+        kind, reader = self._readers[kind_name]
+        # A list takes the right `list`, which the roles of the operator have; `get` is not in them.
+        name = key.removeprefix(f"{buffer.namespace}/")
+        query = Query(buffer.namespace, fields=f"metadata.name={name}")
+        return next(iter(await self._list(kind, reader, query)), None)
+
+    def _is_unknown(self, buffer: BufferRecord) -> bool:
+        """Say whether it is unknown what a buffer without a source refers to."""
+        broken = {(kind.name, key) for kind, key, _ in self.unreadable}
+        return buffer.source in broken or buffer.source[0] in {each.name for each in self.withheld}
+
+    async def _list(self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING) -> list[T]:
+        changes = [each async for each in self._listing.follow(kind, reader, query)]
+        values = (each.value for each in changes if isinstance(each, Change))
+        return [each for each in values if each is not None]
+
+
 class Watch:
     """A watched cluster, with a snapshot at any moment."""
 
@@ -203,14 +272,22 @@ class Watch:
         self._objects = objects
         self._mirror = mirror
         self._troubles = troubles
+        self._classes: tuple[NodeClassFound, ...] = ()
+        self._buffers: tuple[FoundBuffer, ...] = ()
 
     async def sight(self) -> Sight:
-        """Return the cluster as of now."""
-        snapshot = self._mirror.snapshot()
+        """Return the cluster as of now; node classes and buffers as they were read last."""
+        snapshot, rooms = self._mirror.snapshot(), _Rooms(self._objects)
         with suppress(KarpyError):
-            classes = tuple(await _find_classes(self._objects, snapshot))
-            return Sight(snapshot, self._troubles.objects(), node_classes=classes)
-        return Sight(snapshot, self._troubles.objects())
+            self._classes = tuple(await _find_classes(self._objects, snapshot))
+            self._buffers = await rooms.find()
+        return Sight(
+            snapshot,
+            (*self._troubles.objects(), *rooms.unreadable),
+            tuple(rooms.withheld),
+            self._classes,
+            self._buffers,
+        )
 
     @property
     def trouble(self) -> str:

@@ -74,7 +74,7 @@ class BufferBook:
         pods, kind = PodReader(), CAPACITY_BUFFER
         yield "buffers.capacitybuffer", partial(self._follow, kind, self.buffers, _BufferReader())
         for kind in SOURCES:
-            reader = _source_reader(kind, pods)
+            reader = source_reader(kind, pods)
             yield (
                 f"buffers.{kind.name.lower()}",
                 partial(self._follow, kind, self.sources[kind.name], reader),
@@ -178,5 +178,6 @@ class _BufferReader:
         return self.from_object(_decoder.decode(data))
 
 
-def _source_reader(kind: Kind, pods: PodReader) -> FieldReader[PodSource]:
+def source_reader(kind: Kind, pods: PodReader) -> FieldReader[PodSource]:
+    """Return a reader of the objects of one kind that CapacityBuffers may refer to."""
     return FieldReader(lambda fields: read_pod_source(fields, kind.name, pods))

@@ -150,6 +150,8 @@ def status_text(node: NodeView, now: datetime) -> Line:
         parts.append(Span(f"empty{since}", Style.CARE))
     if node.nominated_pods:
         parts.append(Span(f"{count_of(node.nominated_pods, 'pod')} coming"))
+    if node.buffer_pods:
+        parts.append(Span(f"room for {count_of(node.buffer_pods, 'virtual pod')}"))
     if node.blocker is not None:
         parts.append(Span(f"kept by {kept_by(node.blocker)}", Style.QUIET))
     spans = [parts[0]]

@@ -14,6 +14,7 @@ from karpy.cli.inputs import ClusterInput, decide_cluster, find_supply, with_cat
 from karpy.cli.live import access_of, with_region_of_nodes
 from karpy.cli.nodeexplanations import Screen, node_explanation_lines
 from karpy.cli.options import Question, Reach
+from karpy.cli.room import with_room
 from karpy.cli.terminal import Line
 from karpy.codec.bystanders import NodeClassFound
 from karpy.codec.narrowing import Supply
@@ -109,7 +110,8 @@ _Pools: TypeAlias = tuple[str | None, tuple[NodePool, ...], tuple[NodeClassFound
 
 
 def _refreshed(sight: Sight, cache: _CatalogCache, question: Question) -> Frame:
-    return _frame_of(with_catalog(sight.snapshot, question, cache.supply(sight)), question)
+    snapshot, _ = with_room(sight.snapshot, sight.buffers, question, is_live=True)
+    return _frame_of(with_catalog(snapshot, question, cache.supply(sight)), question)
 
 
 def _frame_of(cluster: ClusterInput, question: Question) -> Frame:

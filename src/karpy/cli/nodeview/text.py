@@ -95,6 +95,7 @@ def _node(node: NodeView, labels: Sequence[str]) -> dict[str, Any]:
         "pods": list(node.pods),
         "daemons": node.daemons,
         "podsComing": node.nominated_pods,
+        "virtualPods": node.buffer_pods,
         "created": None if node.created is None else write_moment(node.created),
         "state": node.state.name,
         "stateSince": None if node.since is None else write_moment(node.since),
