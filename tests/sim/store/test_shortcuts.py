@@ -7,7 +7,7 @@ from karpy.errors import Conflict, Forbidden, Invalid, NotFound
 from karpy.model.kinds import NAMESPACE, NODE, POD, PRIORITY_CLASS
 from karpy.ports.objects import EVERYTHING, EventType, Removal
 from karpy.sim.store.store import Store
-from karpy.sim.store.tables import Ears
+from karpy.sim.store.tables import CommitCallbacks
 from tests.sim.store.worlds import SetClock, a_pod, binding_to, labelled, merge_of, with_meta
 
 GENERATED: JsonObject = {
@@ -120,7 +120,9 @@ def test_a_status_that_says_the_same_is_no_write(store: Store) -> None:
 def test_what_a_deleted_pod_tells_last_is_heard_as_a_change(store: Store) -> None:
     held = _stopping(store)
     heard: list[str] = []
-    store.listen(POD, Ears(changed=lambda event, _: heard.append(event.object["status"]["phase"])))
+    store.listen(
+        POD, CommitCallbacks(changed=lambda event, _: heard.append(event.object["status"]["phase"]))
+    )
 
     store.set_status(POD, held, {**held["status"], "phase": "Failed"})
 
@@ -187,13 +189,13 @@ def test_no_pod_of_the_same_object_comes_to_a_namespace_that_closes(store: Store
 
 def test_ears_hear_each_kind_of_commit(store: Store) -> None:
     heard: list[str] = []
-    ears = Ears(
+    callbacks = CommitCallbacks(
         added=lambda event, _: heard.append(f"added {event.type.name}"),
         changed=lambda event, _: heard.append(f"changed {event.type.name}"),
         status=lambda event, _: heard.append(f"status {event.type.name}"),
         removed=lambda event, _: heard.append(f"removed {event.type.name}"),
     )
-    end = store.listen(POD, ears)
+    end = store.listen(POD, callbacks)
 
     pod = store.create(POD, a_pod())
     pod = store.replace(POD, labelled(pod, app="web"))
@@ -207,8 +209,8 @@ def test_ears_hear_each_kind_of_commit(store: Store) -> None:
 
 def test_a_subscriber_without_statuses_gets_no_status_changes(store: Store) -> None:
     heard: list[EventType] = []
-    store.listen(POD, Ears(removed=lambda event, _: heard.append(event.type)))
-    store.subscribe_all(lambda _, event, __: heard.append(event.type), hears_statuses=False)
+    store.listen(POD, CommitCallbacks(removed=lambda event, _: heard.append(event.type)))
+    store.subscribe_all(lambda _, event, __: heard.append(event.type), includes_statuses=False)
 
     store.set_status(POD, store.create(POD, a_pod()), {"phase": "Failed"})
 

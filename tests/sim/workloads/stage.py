@@ -140,9 +140,9 @@ class Stage:
         if event.type is EventType.ADDED and self._start is not None:
             self._count += 1
             loop.call_later(self._start, self._begin, meta["name"], f"n{self._count % 3}")
-        is_going = "deletionTimestamp" in meta
+        is_deleting = "deletionTimestamp" in meta
         was_going = before is not None and "deletionTimestamp" in before["metadata"]
-        if event.type is EventType.MODIFIED and is_going and not was_going:
+        if event.type is EventType.MODIFIED and is_deleting and not was_going:
             loop.call_later(self._stop, self._end, meta["name"], meta["uid"])
 
     def _begin(self, pod: str, node: str) -> None:

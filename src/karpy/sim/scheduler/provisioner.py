@@ -31,7 +31,7 @@ from karpy.sim.scheduler.claims import (
     with_annotations,
 )
 from karpy.sim.store.store import Store
-from karpy.sim.store.tables import Ears
+from karpy.sim.store.tables import CommitCallbacks
 from karpy.sim.worker import Worker
 
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
@@ -62,7 +62,7 @@ class Provisioner:
             store.subscribe(PERSISTENT_VOLUME_CLAIM, self._on_claim),
             store.subscribe(PERSISTENT_VOLUME, self._on_volume),
             store.subscribe(STORAGE_CLASS, self._on_class),
-            store.listen(POD, Ears(added=self._on_new_pod)),
+            store.listen(POD, CommitCallbacks(added=self._on_new_pod)),
         ]
         for volume in store.list(PERSISTENT_VOLUME):
             self._volumes.add(volume["metadata"]["name"])

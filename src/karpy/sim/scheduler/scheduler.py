@@ -125,7 +125,7 @@ class Scheduler:
         assert self._loop is not None
         self._queue.ring(self._loop.time())
         self._finish_waiting()
-        self._tell_others()
+        self._report_untried()
         for _ in range(_PODS_IN_A_ROW):
             pending = self._queue.pop()
             if pending is None:
@@ -163,7 +163,9 @@ class Scheduler:
             else:
                 self._binder.bind(pod, found.node.name)
         except ClusterError as error:
-            self._stumble(pending, f'running Bind plugin "DefaultBinder": {error.message}')
+            self._retry_after_error(
+                pending, f'running Bind plugin "DefaultBinder": {error.message}'
+            )
 
     def _vetoed(self, pod: PodInfo) -> Failed | None:
         why = (pod.obj["metadata"].get("annotations") or {}).get(_VETO)
@@ -181,7 +183,7 @@ class Scheduler:
         if failed.candidate is not None:
             self._binder.preempt(pod, failed.candidate)
 
-    def _stumble(self, pending: Pending, message: str) -> None:
+    def _retry_after_error(self, pending: Pending, message: str) -> None:
         """Try a pod again a little later, after an unexpected error."""
         if pending.pod.key in self._queue:
             assert self._loop is not None
@@ -219,21 +221,21 @@ class Scheduler:
 
     def _return(self, waiting: Waiting, message: str) -> None:
         """Put a pod back into the queue that was to be bound."""
-        pod = self._tracker.doubt(waiting.pod.key)
+        pod = self._tracker.unassume(waiting.pod.key)
         if pod is None:
             return
         pod.node = ""
         self._queue.add(pod)
         pending = self._queue.get(pod.key)
         assert pending is not None
-        self._stumble(pending, message)
+        self._retry_after_error(pending, message)
         self._wake()
 
     def _end_waiting(self, key: str) -> None:
         del self._waiting[key]
         self._deadlines.pop(key).cancel()
 
-    def _tell_others(self) -> None:
+    def _report_untried(self) -> None:
         """Tell the pods that are not tried why they are not."""
         gated, self._tracker.gated = self._tracker.gated, {}
         for key in gated:

@@ -22,7 +22,7 @@ from karpy.sim.scheduler.refusals import (
     VOLUME_RESTRICTIONS,
 )
 from karpy.sim.store.store import Store
-from karpy.sim.store.tables import Ears
+from karpy.sim.store.tables import CommitCallbacks
 
 _NOTHING: Final[JsonObject] = {}
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
@@ -69,8 +69,8 @@ class Tracker:
             self._table.describe(node["metadata"]["name"], node)
         for pod in self._store.list(POD):
             self._on_pod(WatchEvent(EventType.ADDED, pod, ""), None)
-        ears = Ears(self._on_pod, self._on_pod, self._on_status, self._on_gone)
-        return [self._store.subscribe(NODE, self._on_node), self._store.listen(POD, ears)]
+        callbacks = CommitCallbacks(self._on_pod, self._on_pod, self._on_status, self._on_deleted)
+        return [self._store.subscribe(NODE, self._on_node), self._store.listen(POD, callbacks)]
 
     def rivals(self, pod: PodInfo, node: str) -> Iterator[PodInfo]:
         """Walk through other pods, not less important, for which a node is being made free."""
@@ -99,7 +99,7 @@ class Tracker:
         """Say whether a pod still waits to be bound."""
         return key in self._assumed
 
-    def doubt(self, key: str) -> PodInfo | None:
+    def unassume(self, key: str) -> PodInfo | None:
         """Count a pod no longer on the node it was to be bound to."""
         assumed = self._assumed.pop(key, None)
         if assumed is not None:
@@ -142,7 +142,7 @@ class Tracker:
         elif (spec.get("schedulerName") or _USUAL_NAME) == self._name:
             self._on_pending(key, obj)
 
-    def _on_gone(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_deleted(self, event: WatchEvent, _: JsonObject | None) -> None:
         meta = event.object["metadata"]
         self._forget(f"{meta['namespace']}/{meta['name']}")
 

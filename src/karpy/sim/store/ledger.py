@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import POD, Kind
 from karpy.ports.objects import EventType, WatchEvent
-from karpy.sim.store.tables import Callback, Ears, Table, without
+from karpy.sim.store.tables import Callback, CommitCallbacks, Table, without
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -74,8 +74,8 @@ class Ledger:
         table.records.append((number, event, before))
         for callback in table.on_status:
             callback(event, before)
-        for tell in self._everywhere_of_status:
-            tell(table.kind, event, before)
+        for wide_callback in self._everywhere_of_status:
+            wide_callback(table.kind, event, before)
         return obj
 
     def remove(self, table: Table, obj: JsonObject, before: JsonObject) -> JsonObject:
@@ -87,14 +87,14 @@ class Ledger:
 
     def subscribe(self, kind: Kind, callback: Callback) -> Callable[[], None]:
         """Have a callback called after each commit of a kind; what is returned ends it."""
-        return self.table(kind).listen(Ears(callback, callback, callback, callback))
+        return self.table(kind).listen(CommitCallbacks(callback, callback, callback, callback))
 
     def subscribe_all(
-        self, callback: WideCallback, *, hears_statuses: bool = True
+        self, callback: WideCallback, *, includes_statuses: bool = True
     ) -> Callable[[], None]:
         """Have a callback called after each commit of any kind; what is returned ends it."""
         self._everywhere = (*self._everywhere, callback)
-        if hears_statuses:
+        if includes_statuses:
             self._everywhere_of_status = (*self._everywhere_of_status, callback)
 
         def end() -> None:
@@ -157,8 +157,8 @@ class Ledger:
         table.records.append((number, event, before))
         for callback in callbacks:
             callback(event, before)
-        for tell in self._everywhere:
-            tell(table.kind, event, before)
+        for wide_callback in self._everywhere:
+            wide_callback(table.kind, event, before)
         return obj
 
     def _index(self, kind: Kind, obj: JsonObject, before: JsonObject, address: Address) -> None:

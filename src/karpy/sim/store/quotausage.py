@@ -104,8 +104,8 @@ def missing_amounts(pod: JsonObject, needed: frozenset[str]) -> str:
         named = set(dict(_amounts(resources.get("requests") or {}, resources.get("limits") or {})))
         for each in needed - named:
             missing.setdefault(each, set()).add(container["name"])
-    told = [f"{each} for: {','.join(sorted(missing[each]))}" for each in sorted(missing)]
-    return f"must specify {'; '.join(told)}" if told else ""
+    missing_texts = [f"{each} for: {','.join(sorted(missing[each]))}" for each in sorted(missing)]
+    return f"must specify {'; '.join(missing_texts)}" if missing_texts else ""
 
 
 def _of_pod(pod: JsonObject) -> Iterator[tuple[str, int]]:

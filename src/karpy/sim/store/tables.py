@@ -23,7 +23,7 @@ Record: TypeAlias = tuple[int, WatchEvent, JsonObject | None]
 _NOTHING: Final[dict[str, JsonObject]] = {}
 
 
-class Ears(Struct, frozen=True):
+class CommitCallbacks(Struct, frozen=True):
     """Callbacks of a listener; None is not called. `status`: nothing but the status changed."""
 
     added: Callback | None = None
@@ -46,18 +46,18 @@ class Table:
         """What happened last, and one more: history is complete after the oldest if it is full."""
         self._order: dict[str, list[str]] = {}
 
-    def listen(self, ears: Ears) -> Callable[[], None]:
+    def listen(self, callbacks: CommitCallbacks) -> Callable[[], None]:
         """Have callbacks called after each commit; what is returned ends it."""
-        self.on_added = _with(self.on_added, ears.added)
-        self.on_changed = _with(self.on_changed, ears.changed)
-        self.on_status = _with(self.on_status, ears.status)
-        self.on_removed = _with(self.on_removed, ears.removed)
+        self.on_added = _with(self.on_added, callbacks.added)
+        self.on_changed = _with(self.on_changed, callbacks.changed)
+        self.on_status = _with(self.on_status, callbacks.status)
+        self.on_removed = _with(self.on_removed, callbacks.removed)
 
         def end() -> None:
-            self.on_added = without(self.on_added, ears.added)
-            self.on_changed = without(self.on_changed, ears.changed)
-            self.on_status = without(self.on_status, ears.status)
-            self.on_removed = without(self.on_removed, ears.removed)
+            self.on_added = without(self.on_added, callbacks.added)
+            self.on_changed = without(self.on_changed, callbacks.changed)
+            self.on_status = without(self.on_status, callbacks.status)
+            self.on_removed = without(self.on_removed, callbacks.removed)
 
         return end
 

@@ -13,7 +13,7 @@ from karpy.sim.store.ledger import Ledger, WideCallback
 from karpy.sim.store.paging import page
 from karpy.sim.store.queries import Filter, read_query, select
 from karpy.sim.store.registry import Registry, Served
-from karpy.sim.store.tables import Callback, Ears
+from karpy.sim.store.tables import Callback, CommitCallbacks
 
 Found = list[JsonObject]
 Owned = list[tuple[Kind, JsonObject]]
@@ -68,9 +68,9 @@ class View:
         items = tuple(served.seen(each) for each in found.items)
         return Page(items, found.version, found.token, found.remaining)
 
-    def listen(self, kind: Kind, ears: Ears) -> Callable[[], None]:
+    def listen(self, kind: Kind, callbacks: CommitCallbacks) -> Callable[[], None]:
         """Subscribe to a built-in kind, with another callback for every kind of commit."""
-        return self._plain[kind].listen(ears)
+        return self._plain[kind].listen(callbacks)
 
     def subscribe(self, kind: Kind, callback: Callback) -> Callable[[], None]:
         """
@@ -82,20 +82,20 @@ class View:
         if served.from_storage is None:
             return self._ledger.subscribe(served.storage, callback)
 
-        def tell(event: WatchEvent, before: JsonObject | None) -> None:
+        def on_event(event: WatchEvent, before: JsonObject | None) -> None:
             callback(served.shown(event), None if before is None else served.seen(before))
 
-        return self._ledger.subscribe(served.storage, tell)
+        return self._ledger.subscribe(served.storage, on_event)
 
     def subscribe_all(
-        self, callback: WideCallback, *, hears_statuses: bool = True
+        self, callback: WideCallback, *, includes_statuses: bool = True
     ) -> Callable[[], None]:
         """
         Have a callback called after each commit of any kind; what is returned ends it.
 
         Those of `set_status` may be left out.
         """
-        return self._ledger.subscribe_all(callback, hears_statuses=hears_statuses)
+        return self._ledger.subscribe_all(callback, includes_statuses=includes_statuses)
 
     def by_owner(self, uid: str) -> Owned:
         """Return the objects that name an owner."""

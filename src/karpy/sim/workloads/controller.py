@@ -22,7 +22,7 @@ from karpy.sim.workloads.recorder import NORMAL, WARNING, Recorder
 _read_selector: Final = remembered(selector_of)
 
 
-class Surroundings(Struct, frozen=True):
+class WorkloadContext(Struct, frozen=True):
     """What controllers work with."""
 
     store: Store
@@ -47,14 +47,14 @@ class Controller:
 
     kind: ClassVar[Kind]
     component: ClassVar[str]
-    hears_itself: ClassVar[bool] = False
+    follows_own_writes: ClassVar[bool] = False
     """Look again after what it changed itself while it looked."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self.around = around
-        self.store = around.store
-        self._find = around.store.finder(self.kind)
-        self._times = Times(around.clock)
+    def __init__(self, context: WorkloadContext) -> None:
+        self.context = context
+        self.store = context.store
+        self._find = context.store.finder(self.kind)
+        self._times = Times(context.clock)
         self.worker = Worker(self._work)
         self._ends: list[Callable[[], None]] = []
         self._is_writing = False
@@ -62,7 +62,7 @@ class Controller:
 
     def start(self) -> None:
         """Look at every object there is, and then at each that changes."""
-        self._ends.append(self.store.subscribe(self.kind, self._take))
+        self._ends.append(self.store.subscribe(self.kind, self._on_event))
         for obj in self.store.list(self.kind):
             self.worker.add(key_of(obj))
 
@@ -82,7 +82,7 @@ class Controller:
 
     def now(self) -> datetime:
         """Return the time."""
-        return self.around.clock.now()
+        return self.context.clock.now()
 
     def now_text(self) -> str:
         """Return the time as objects carry it."""
@@ -90,8 +90,8 @@ class Controller:
 
     def follow(self, family: Family) -> None:
         """Look at an owner when something it controls has changed, or could be its own."""
-        family.listen(Listener(self.kind, self._told, self._offer))
-        if not self.hears_itself:
+        family.listen(Listener(self.kind, self._on_child_changed, self._on_orphan))
+        if not self.follows_own_writes:
             self._families.append(family)
 
     def selector(self, obj: JsonObject) -> Selector | None:
@@ -117,15 +117,15 @@ class Controller:
         finally:
             self._is_writing = False
 
-    def tell(self, obj: JsonObject, reason: str, message: str) -> None:
+    def record_normal(self, obj: JsonObject, reason: str, message: str) -> None:
         """Tell users what was done about an object."""
-        if self.around.recorder is not None:
-            self.around.recorder.record(obj, self.component, (NORMAL, reason, message))
+        if self.context.recorder is not None:
+            self.context.recorder.record(obj, self.component, (NORMAL, reason, message))
 
-    def warn(self, obj: JsonObject, reason: str, message: str) -> None:
+    def record_warning(self, obj: JsonObject, reason: str, message: str) -> None:
         """Tell users what could not be done about an object."""
-        if self.around.recorder is not None:
-            self.around.recorder.record(obj, self.component, (WARNING, reason, message))
+        if self.context.recorder is not None:
+            self.context.recorder.record(obj, self.component, (WARNING, reason, message))
 
     def _work(self, key: str) -> float | None:
         namespace, _, name = key.rpartition("/")
@@ -141,18 +141,18 @@ class Controller:
             for family in self._families:
                 family.at_work = ""
 
-    def _told(self, key: str) -> None:
-        if self.around.patience_seconds:
-            self.worker.add_after(key, self.around.patience_seconds)
+    def _on_child_changed(self, key: str) -> None:
+        if self.context.patience_seconds:
+            self.worker.add_after(key, self.context.patience_seconds)
         else:
             self.worker.add(key)
 
-    def _take(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_event(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
         if not self._is_writing:
             self.worker.add(key_of(event.object))
 
-    def _offer(self, orphan: JsonObject) -> None:
+    def _on_orphan(self, orphan: JsonObject) -> None:
         meta = orphan["metadata"]
         for each in self.store.list(self.kind, Query(namespace=meta["namespace"])):
             selector = self.selector(each)

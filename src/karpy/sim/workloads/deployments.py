@@ -5,9 +5,9 @@ from typing import ClassVar
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, Kind
 from karpy.sim.workloads.conditions import find_condition, put_condition
-from karpy.sim.workloads.controller import Surroundings
+from karpy.sim.workloads.controller import WorkloadContext
 from karpy.sim.workloads.fleets import FleetController, fleet_of, grown
-from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.owners import is_deleting
 from karpy.sim.workloads.pods import FINISHED, phase_of
 from karpy.sim.workloads.progress import (
     PAUSED,
@@ -39,17 +39,17 @@ class Deployments(FleetController):
     kind: ClassVar[Kind] = DEPLOYMENT
     component: ClassVar[str] = "deployment-controller"
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around)
-        self.follow(around.replica_sets)
+    def __init__(self, context: WorkloadContext) -> None:
+        super().__init__(context)
+        self.follow(context.replica_sets)
 
     def reconcile(self, obj: JsonObject) -> float | None:
         """Take the next step of a rollout, and say how far it is."""
         if not any((obj["spec"].get("selector") or {}).values()):
             self._refuse(obj)
             return None
-        sets = self.around.replica_sets.claimed(self.kind, obj, self.selector(obj))
-        if is_going(obj):
+        sets = self.context.replica_sets.claimed(self.kind, obj, self.selector(obj))
+        if is_deleting(obj):
             self.write_status(obj, counts(obj, fleet_of(obj, sets), self.now_text()))
             return None
         obj = self._with_pause(obj)
@@ -62,7 +62,7 @@ class Deployments(FleetController):
         return self._report(obj, fleet)
 
     def _refuse(self, obj: JsonObject) -> None:
-        self.warn(
+        self.record_warning(
             obj,
             "SelectingAll",
             "This deployment is selecting all pods. A non-empty selector is required.",
@@ -164,7 +164,9 @@ class Deployments(FleetController):
 
     def _are_old_running(self, fleet: Fleet) -> bool:
         return counted(fleet.old, "replicas") > 0 or any(
-            phase_of(pod) not in FINISHED for each in fleet.old for pod in self.around.pods.of(each)
+            phase_of(pod) not in FINISHED
+            for each in fleet.old
+            for pod in self.context.pods.of(each)
         )
 
     def _report(self, obj: JsonObject, fleet: Fleet) -> float | None:

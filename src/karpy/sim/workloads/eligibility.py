@@ -28,16 +28,16 @@ _ON_HOST_NETWORK: Final = {
 }
 
 
-class Stay(Struct, frozen=True, gc=False):
+class Permission(Struct, frozen=True, gc=False):
     """What a node means for a DaemonSet."""
 
     may_start: bool
     may_stay: bool
 
 
-HERE: Final = Stay(may_start=True, may_stay=True)
-LEFT_ALONE: Final = Stay(may_start=False, may_stay=True)
-NOWHERE: Final = Stay(may_start=False, may_stay=False)
+ALLOWED: Final = Permission(may_start=True, may_stay=True)
+NO_NEW_POD: Final = Permission(may_start=False, may_stay=True)
+DENIED: Final = Permission(may_start=False, may_stay=False)
 
 
 def tolerations(spec: JsonObject) -> list[JsonObject]:
@@ -66,15 +66,15 @@ class Eligibility:
             for each in tolerations(spec)
         )
 
-    def of(self, node: JsonObject) -> Stay:
+    def of(self, node: JsonObject) -> Permission:
         """Say whether a daemon may start on a node, and whether one that is there may stay."""
         meta = node["metadata"]
         if self._node_name not in {"", meta["name"]} or not self._is_wanted(meta):
-            return NOWHERE
+            return DENIED
         hard = self._untolerated(node)
         if not hard:
-            return HERE
-        return NOWHERE if NO_EXECUTE in hard else LEFT_ALONE
+            return ALLOWED
+        return DENIED if NO_EXECUTE in hard else NO_NEW_POD
 
     def _is_wanted(self, meta: JsonObject) -> bool:
         labels = meta.get("labels") or {}

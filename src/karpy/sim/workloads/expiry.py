@@ -7,7 +7,7 @@ from karpy.model.kinds import JOB, Kind
 from karpy.ports.objects import Removal
 from karpy.sim.workloads.controller import Controller
 from karpy.sim.workloads.jobtallies import outcome_of
-from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.owners import is_deleting
 from karpy.sim.workloads.pods import read_time
 
 
@@ -21,7 +21,7 @@ class Expiry(Controller):
         """Delete a Job, or say when."""
         seconds = obj["spec"].get("ttlSecondsAfterFinished")
         end = outcome_of(obj)
-        if seconds is None or end is None or is_going(obj):
+        if seconds is None or end is None or is_deleting(obj):
             return None
         ended = read_time(end["lastTransitionTime"])
         assert ended is not None

@@ -12,11 +12,11 @@ from karpy.model.kinds import POD, Kind
 from karpy.ports.objects import WatchEvent
 from karpy.sim.store.sharing import remembered
 from karpy.sim.store.store import Store
-from karpy.sim.store.tables import Ears
+from karpy.sim.store.tables import CommitCallbacks
 from karpy.sim.workloads.owners import (
     control_reference,
     controller_of,
-    is_going,
+    is_deleting,
     with_owner,
     without_owners,
 )
@@ -64,9 +64,9 @@ class Family:
 
     def start(self) -> None:
         """Follow the objects from now on."""
-        status = self._take_status if self._kind is POD else self._take_change
-        ears = Ears(self._take, self._take_change, status, self._take_end)
-        self._end = self._store.listen(self._kind, ears)
+        status = self._on_status if self._kind is POD else self._on_change
+        callbacks = CommitCallbacks(self._on_event, self._on_change, status, self._on_deleted)
+        self._end = self._store.listen(self._kind, callbacks)
         for obj in self._store.list(self._kind):
             if controller_of(obj) is None:
                 self._remember(obj)
@@ -98,7 +98,7 @@ class Family:
         children = self.of(owner)
         if selector is None:
             return children
-        if is_going(owner):
+        if is_deleting(owner):
             return _selected(children, selector)
         kept = _selected(children, selector)
         if len(kept) != len(children):
@@ -127,54 +127,54 @@ class Family:
         adopted = []
         for name in list(self._orphans.get(namespace, ())):
             orphan = self._store.find(self._kind, name, namespace)
-            if orphan is None or is_going(orphan) or not may_join(orphan):
+            if orphan is None or is_deleting(orphan) or not may_join(orphan):
                 continue
             if selector.matches(orphan["metadata"].get("labels")):
                 claimed = with_owner(orphan, control_reference(kind, owner))
                 adopted.append(self._store.replace(self._kind, claimed))
         return adopted
 
-    def _take(self, event: WatchEvent, _: JsonObject | None = None) -> None:
+    def _on_event(self, event: WatchEvent, _: JsonObject | None = None) -> None:
         obj = event.object
         reference = controller_of(obj)
         if reference is not None:
-            self._tell(reference, obj)
+            self._notify(reference, obj)
         else:
             self._remember(obj)
             for listener in self._listeners.values():
                 listener.orphaned(obj)
 
-    def _take_change(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_change(self, event: WatchEvent, before: JsonObject | None) -> None:
         obj = event.object
         if before is not None:
             if self._kind is POD and not _matters(obj, before):
                 return
-            self._tell_former(obj, before)
+            self._notify_former(obj, before)
         if self._orphans and controller_of(obj) is not None:
             self._forget(obj)
-        self._take(event)
+        self._on_event(event)
 
-    def _take_status(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_status(self, event: WatchEvent, before: JsonObject | None) -> None:
         if before is not None and _is_news(event.object, before):
-            self._take(event)
+            self._on_event(event)
 
-    def _take_end(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_deleted(self, event: WatchEvent, _: JsonObject | None) -> None:
         obj = event.object
         reference = controller_of(obj)
         if reference is not None:
-            self._tell(reference, obj)
+            self._notify(reference, obj)
         else:
             self._forget(obj)
 
-    def _tell_former(self, obj: JsonObject, before: JsonObject) -> None:
+    def _notify_former(self, obj: JsonObject, before: JsonObject) -> None:
         owners = obj["metadata"].get("ownerReferences")
         if owners is before["metadata"].get("ownerReferences"):
             return
         former = controller_of(before)
         if former is not None and former != controller_of(obj):
-            self._tell(former, obj)
+            self._notify(former, obj)
 
-    def _tell(self, reference: JsonObject, obj: JsonObject) -> None:
+    def _notify(self, reference: JsonObject, obj: JsonObject) -> None:
         if reference["uid"] == self.at_work:
             return
         listener = self._listener(reference["apiVersion"], reference["kind"])

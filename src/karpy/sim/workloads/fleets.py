@@ -7,7 +7,7 @@ from karpy.errors import AlreadyExists, ClusterError
 from karpy.model.kinds import REPLICA_SET
 from karpy.sim.workloads.conditions import find_condition, put_condition
 from karpy.sim.workloads.controller import Controller
-from karpy.sim.workloads.owners import control_reference, is_controlled_by, is_going
+from karpy.sim.workloads.owners import control_reference, is_controlled_by, is_deleting
 from karpy.sim.workloads.progress import PROGRESSING, Fleet, condition
 from karpy.sim.workloads.replicas import (
     REVISION,
@@ -98,7 +98,7 @@ class FleetController(Controller):
         changed = self.store.replace(REPLICA_SET, {**replica_set, "metadata": meta, "spec": spec})
         fleet.replace(replica_set, changed)
         if was != number:
-            self._tell_size(obj, changed, was)
+            self._record_scaling(obj, changed, was)
 
     def make(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
         """Make the set for the template of a Deployment; return the Deployment as it is then."""
@@ -115,12 +115,12 @@ class FleetController(Controller):
                 obj = self._avoid_collision(obj)
                 continue
             except ClusterError as error:
-                self._tell_failure(
+                self._report_failure(
                     obj, f'Failed to create new replica set "{name}": {error.message}'
                 )
                 raise
             fleet.new = made
-            return self._greet(obj, made)
+            return self._report_creation(obj, made)
         return obj
 
     def clean_up(self, obj: JsonObject, fleet: Fleet) -> None:
@@ -128,7 +128,7 @@ class FleetController(Controller):
         limit = history(obj)
         if limit is None:
             return
-        present = [each for each in fleet.old if not is_going(each)]
+        present = [each for each in fleet.old if not is_deleting(each)]
         surplus = len(present) - limit
         if surplus <= 0:
             return
@@ -177,10 +177,10 @@ class FleetController(Controller):
         count = status.get("collisionCount", 0) + 1
         return self.write_status(obj, {**status, "collisionCount": count})
 
-    def _greet(self, obj: JsonObject, made: JsonObject) -> JsonObject:
+    def _report_creation(self, obj: JsonObject, made: JsonObject) -> JsonObject:
         name = made["metadata"]["name"]
         if size(made):
-            self._tell_size(obj, made, 0)
+            self._record_scaling(obj, made, 0)
         status = obj.get("status") or {}
         if deadline(obj) is not None:
             message = f'Created new replica set "{name}"'
@@ -188,17 +188,17 @@ class FleetController(Controller):
             status = put_condition(status, what, self.now_text())
         return self.note(obj, annotations_of(made)[REVISION], status)
 
-    def _tell_failure(self, obj: JsonObject, message: str) -> None:
+    def _report_failure(self, obj: JsonObject, message: str) -> None:
         if deadline(obj) is not None:
             what = condition(PROGRESSING, "False", "ReplicaSetCreateError", message)
             self.write_status(obj, put_condition(obj.get("status") or {}, what, self.now_text()))
-        self.warn(obj, "ReplicaSetCreateError", message)
+        self.record_warning(obj, "ReplicaSetCreateError", message)
 
-    def _tell_size(self, obj: JsonObject, replica_set: JsonObject, was: int) -> None:
+    def _record_scaling(self, obj: JsonObject, replica_set: JsonObject, was: int) -> None:
         number, name = size(replica_set), replica_set["metadata"]["name"]
         way = "up" if was < number else "down"
         message = f"Scaled {way} replica set {name} from {was} to {number}"
-        self.tell(obj, "ScalingReplicaSet", message)
+        self.record_normal(obj, "ScalingReplicaSet", message)
 
 
 def _is_idle(replica_set: JsonObject) -> bool:

@@ -67,7 +67,7 @@ def numbered(
     changed = {**spec, "hostname": f"{job}-{index}"}
     for field in ("initContainers", "containers"):
         if spec.get(field):
-            changed[field] = [_told(container) for container in spec[field]]
+            changed[field] = [_with_variable(container) for container in spec[field]]
     ending = f"-{index}-"
     numbered_template = {
         **template,
@@ -77,7 +77,7 @@ def numbered(
     return numbered_template, job[: _GENERATED_MAX - len(ending)] + ending
 
 
-def _told(container: JsonObject) -> JsonObject:
+def _with_variable(container: JsonObject) -> JsonObject:
     present = container.get("env") or []
     if any(each["name"] == _VARIABLE for each in present):
         return container

@@ -9,7 +9,7 @@ from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.store.paging import key_of
 from karpy.sim.worker import Worker
 from karpy.sim.workloads.conditions import find_condition
-from karpy.sim.workloads.controller import Surroundings
+from karpy.sim.workloads.controller import WorkloadContext
 from karpy.sim.workloads.jobbackoffs import Backoff, finished_at
 from karpy.sim.workloads.jobindexes import index_of, is_indexed, numbered
 from karpy.sim.workloads.jobstatuses import counted, now_running, to_release, with_text
@@ -31,7 +31,7 @@ from karpy.sim.workloads.jobtallies import (
     seconds_until_deadline,
     tally,
 )
-from karpy.sim.workloads.owners import controller_of, is_going, without_finalizer
+from karpy.sim.workloads.owners import controller_of, is_deleting, without_finalizer
 from karpy.sim.workloads.podcontroller import PodController
 from karpy.sim.workloads.pods import first_to_go
 
@@ -46,15 +46,15 @@ class Jobs(PodController):
     kind: ClassVar[Kind] = JOB
     component: ClassVar[str] = "job-controller"
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around)
+    def __init__(self, context: WorkloadContext) -> None:
+        super().__init__(context)
         self._backoffs: dict[str, Backoff] = {}
         self._releases = Worker(self._release)
         """Pods that a finalizer holds although no Job counts them any more."""
 
     def start(self) -> None:
         """Look at every Job, and let go of pods whose Job is gone."""
-        self._ends.append(self.store.subscribe(JOB, self._take_end))
+        self._ends.append(self.store.subscribe(JOB, self._on_job))
         super().start()
 
     def stop(self) -> None:
@@ -72,9 +72,9 @@ class Jobs(PodController):
             return None
         if is_finished(obj):
             self.forget(key_of(obj))
-            self._let_go(self.around.pods.of(obj))
+            self._let_go(self.context.pods.of(obj))
             return None
-        pods = self.around.pods.claimed(self.kind, obj, self.selector(obj))
+        pods = self.context.pods.claimed(self.kind, obj, self.selector(obj))
         obj = self._begun(obj)
         count = tally(obj, pods)
         key = key_of(obj)
@@ -86,7 +86,7 @@ class Jobs(PodController):
         try:
             if end is not None:
                 self._stop_pods(count)
-            elif not is_going(obj):
+            elif not is_deleting(obj):
                 wait = self._manage(count, backoff)
         except ClusterError as error:
             failure = error
@@ -108,12 +108,12 @@ class Jobs(PodController):
         was_suspended = condition is not None and condition["status"] == "True"
         if is_suspended(obj):
             if not was_suspended:
-                self.tell(obj, "Suspended", "Job suspended")
+                self.record_normal(obj, "Suspended", "Job suspended")
                 status = with_text(
                     status, _SUSPENDED, ("True", "JobSuspended", "Job suspended"), now
                 )
         elif was_suspended:
-            self.tell(obj, "Resumed", "Job resumed")
+            self.record_normal(obj, "Resumed", "Job resumed")
             status = with_text(status, _SUSPENDED, ("False", "JobResumed", "Job resumed"), now)
             status["startTime"] = now
         elif "startTime" not in status:
@@ -204,16 +204,16 @@ class Jobs(PodController):
             # Watches show the decision before the pods it costs are gone.
             text = ("True", end.reason, end.message)
             status = with_text(status, end.type, text, self.now_text())
-            job = self.write_status(job, now_running(status, self.around.pods.of(job)))
+            job = self.write_status(job, now_running(status, self.context.pods.of(job)))
         self._let_go(releases)
-        pods = self.around.pods.of(job)
+        pods = self.context.pods.of(job)
         status = now_running(status, pods)
         is_over = end is not None and not status["terminating"] and not any(map(is_tracked, pods))
         if end is not None and is_over:
             status = self._ended(status, end)
         written = self.write_status(job, status)
         if end is not None and is_over:
-            self._tell_end(written, end)
+            self._record_end(written, end)
         return written
 
     def _ended(self, status: JsonObject, end: Outcome) -> JsonObject:
@@ -221,18 +221,18 @@ class Jobs(PodController):
         ended = with_text(status, end.final, ("True", end.reason, end.message), now)
         return {**ended, "completionTime": now} if end.final == COMPLETE else ended
 
-    def _tell_end(self, job: JsonObject, end: Outcome) -> None:
+    def _record_end(self, job: JsonObject, end: Outcome) -> None:
         if end.final != COMPLETE:
-            self.warn(job, end.reason, end.message)
+            self.record_warning(job, end.reason, end.message)
             return
         completions = completions_of(job)
         if completions is not None and job["status"].get("succeeded", 0) > completions:
-            self.warn(
+            self.record_warning(
                 job,
                 "TooManySucceededPods",
                 "Too many succeeded pods running after completion count reached",
             )
-        self.tell(job, "Completed", "Job completed")
+        self.record_normal(job, "Completed", "Job completed")
 
     def _let_go(self, pods: list[JsonObject]) -> None:
         for pod in pods:
@@ -241,16 +241,16 @@ class Jobs(PodController):
             if current is not None and is_tracked(current):
                 self.store.replace(POD, without_finalizer(current, TRACKED))
 
-    def _take_end(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_job(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
         if event.type is EventType.DELETED:
-            for pod in self.around.pods.of(event.object):
+            for pod in self.context.pods.of(event.object):
                 self._releases.add(key_of(pod))
 
-    def _offer(self, orphan: JsonObject) -> None:
+    def _on_orphan(self, orphan: JsonObject) -> None:
         if is_tracked(orphan):
             self._releases.add(key_of(orphan))
-        super()._offer(orphan)
+        super()._on_orphan(orphan)
 
     def _release(self, key: str) -> None:
         """Let go of a pod that no Job counts any more."""

@@ -3,7 +3,7 @@
 from karpy.codec.fields import JsonObject
 from karpy.sim.workloads.jobindexes import index_text
 from karpy.sim.workloads.jobtallies import SUCCESS_MET, Outcome, Tally, has_failed, is_tracked
-from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.owners import is_deleting
 from karpy.sim.workloads.pods import SUCCEEDED, is_active, is_ready, is_terminating, phase_of
 from karpy.sim.workloads.statuses import without_zeros
 
@@ -33,7 +33,7 @@ def with_text(status: JsonObject, type_: str, text: _Text, now: str) -> JsonObje
 def to_release(count: Tally, end: Outcome | None) -> list[JsonObject]:
     """Return the pods that need not be held any more: their fate is known, or does not matter."""
     job = count.job
-    is_all = end is not None or is_going(job)
+    is_all = end is not None or is_deleting(job)
     return [
         pod
         for pod in count.pods

@@ -16,7 +16,7 @@ from karpy.sim.workloads.jobpolicies import (
     action_on,
     success_rule,
 )
-from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.owners import is_deleting
 from karpy.sim.workloads.pods import (
     FAILED,
     PENDING,
@@ -101,7 +101,7 @@ def has_failed(job: JsonObject, pod: JsonObject) -> bool:
     phase = phase_of(pod)
     if phase == FAILED:
         return True
-    return not replaces_failed_only(job) and is_going(pod) and phase != SUCCEEDED
+    return not replaces_failed_only(job) and is_deleting(pod) and phase != SUCCEEDED
 
 
 def completions_of(job: JsonObject) -> int | None:

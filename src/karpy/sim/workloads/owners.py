@@ -57,6 +57,6 @@ def without_finalizer(obj: JsonObject, finalizer: str) -> JsonObject:
     return {**obj, "metadata": meta}
 
 
-def is_going(obj: JsonObject) -> bool:
+def is_deleting(obj: JsonObject) -> bool:
     """Say whether an object is being deleted."""
     return "deletionTimestamp" in obj["metadata"]

@@ -6,7 +6,7 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import ClusterError, NotFound
 from karpy.model.kinds import POD
 from karpy.sim.store.sharing import remembered_with
-from karpy.sim.workloads.controller import Controller, Surroundings
+from karpy.sim.workloads.controller import Controller, WorkloadContext
 from karpy.sim.workloads.owners import control_reference
 from karpy.sim.workloads.templates import pod_of
 
@@ -14,10 +14,10 @@ from karpy.sim.workloads.templates import pod_of
 class PodController(Controller):
     """Makes pods and deletes them, and tells users about it."""
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around)
+    def __init__(self, context: WorkloadContext) -> None:
+        super().__init__(context)
         self._drafts = remembered_with(self._draft_pod)
-        self.follow(around.pods)
+        self.follow(context.pods)
 
     def make_pod(
         self, owner: JsonObject, template: JsonObject, *, generate_name: str = ""
@@ -46,9 +46,9 @@ class PodController(Controller):
         try:
             made = self.store.create(POD, pod)
         except ClusterError as error:
-            self.warn(owner, "FailedCreate", f"Error creating: {error.message}")
+            self.record_warning(owner, "FailedCreate", f"Error creating: {error.message}")
             raise
-        self.tell(owner, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
+        self.record_normal(owner, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
         return made
 
     def drop_pod(self, owner: JsonObject, pod: JsonObject) -> JsonObject | None:
@@ -59,7 +59,7 @@ class PodController(Controller):
         except NotFound:
             return None
         except ClusterError as error:
-            self.warn(owner, "FailedDelete", f"Error deleting: {error.message}")
+            self.record_warning(owner, "FailedDelete", f"Error deleting: {error.message}")
             raise
-        self.tell(owner, "SuccessfulDelete", f"Deleted pod: {meta['name']}")
+        self.record_normal(owner, "SuccessfulDelete", f"Deleted pod: {meta['name']}")
         return left

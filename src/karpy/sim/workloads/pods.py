@@ -9,7 +9,7 @@ from typing import Final
 from karpy.codec.fields import JsonObject
 from karpy.model.times import parse_moment, span
 from karpy.sim.store.sharing import remembered
-from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.owners import is_deleting
 
 PENDING: Final = "Pending"
 RUNNING: Final = "Running"
@@ -62,7 +62,7 @@ def has_news(status: JsonObject, before: JsonObject) -> bool:
 
 def is_active(pod: JsonObject) -> bool:
     """Say whether a pod is neither finished nor being deleted."""
-    return phase_of(pod) not in FINISHED and not is_going(pod)
+    return phase_of(pod) not in FINISHED and not is_deleting(pod)
 
 
 def parted(pods: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
@@ -77,7 +77,7 @@ def parted(pods: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
 
 def is_terminating(pod: JsonObject) -> bool:
     """Say whether a pod is being deleted and still runs."""
-    return is_going(pod) and phase_of(pod) not in FINISHED
+    return is_deleting(pod) and phase_of(pod) not in FINISHED
 
 
 def available_in(pod: JsonObject, min_ready_seconds: int, now: datetime) -> float | None:

@@ -8,7 +8,7 @@ from karpy.codec.labelselectors import Selector, selector_of_map
 from karpy.errors import ClusterError
 from karpy.model.kinds import REPLICA_SET, REPLICATION_CONTROLLER, Kind
 from karpy.sim.workloads.conditions import drop_condition, put_condition
-from karpy.sim.workloads.owners import controller_of, is_going
+from karpy.sim.workloads.owners import controller_of, is_deleting
 from karpy.sim.workloads.podcontroller import PodController
 from karpy.sim.workloads.pods import (
     FINISHED,
@@ -36,13 +36,13 @@ class ReplicaSets(PodController):
 
     def reconcile(self, obj: JsonObject) -> float | None:
         """Make or delete pods, and count them."""
-        pods = self.around.pods.claimed(
+        pods = self.context.pods.claimed(
             self.kind, obj, self.selector(obj), may_join=lambda pod: phase_of(pod) not in FINISHED
         )
         active, terminating = parted(pods)
         missing = _wanted(obj) - len(active)
         failure: ClusterError | None = None
-        if missing and not is_going(obj):
+        if missing and not is_deleting(obj):
             try:
                 self._resize(obj, active, terminating, missing)
             except ClusterError as error:
@@ -87,9 +87,9 @@ class ReplicaSets(PodController):
         """Return the pods of all sets that one Deployment has made."""
         reference = controller_of(obj)
         if reference is None:
-            return self.around.pods.of(obj)
+            return self.context.pods.of(obj)
         siblings = self.store.controlled_by(reference["uid"], self.kind)
-        return [pod for each in siblings for pod in self.around.pods.of(each)]
+        return [pod for each in siblings for pod in self.context.pods.of(each)]
 
     def _status(
         self,
@@ -160,9 +160,9 @@ def _count(pods: list[JsonObject], wanted: JsonObject) -> tuple[int, int]:
         own = pod["metadata"].get("labels")
         if own is not labels:
             labels, is_full = own, wanted.items() <= (own or {}).items()
-        told = (pod.get("status") or _NOTHING).get("conditions")
-        if told is not conditions:
-            conditions, is_up = told, is_ready(pod)
+        listed = (pod.get("status") or _NOTHING).get("conditions")
+        if listed is not conditions:
+            conditions, is_up = listed, is_ready(pod)
         labelled += is_full
         ready += is_up
     return labelled, ready

@@ -34,7 +34,7 @@ class RevisionController(Controller):
 
     def revisions(self, obj: JsonObject) -> list[JsonObject]:
         """Return the history of an object, from old to new."""
-        found = self.around.revisions.claimed(self.kind, obj, self.selector(obj))
+        found = self.context.revisions.claimed(self.kind, obj, self.selector(obj))
         return sorted(found, key=_order)
 
     def latest(self, obj: JsonObject, revisions: list[JsonObject]) -> JsonObject:

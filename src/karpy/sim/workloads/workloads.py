@@ -6,7 +6,7 @@ from karpy.sim.budgets import Budgets
 from karpy.sim.collector import Collector
 from karpy.sim.quotas import Quotas
 from karpy.sim.store.store import Store
-from karpy.sim.workloads.controller import Controller, Surroundings
+from karpy.sim.workloads.controller import Controller, WorkloadContext
 from karpy.sim.workloads.cronjobs import CronJobs
 from karpy.sim.workloads.daemonsets import DaemonSets
 from karpy.sim.workloads.deployments import Deployments
@@ -34,7 +34,7 @@ class Workloads:
         has_events: bool = True,
         patience_seconds: float = 0.1,
     ) -> None:
-        around = Surroundings(
+        context = WorkloadContext(
             store,
             clock,
             Recorder(store, clock) if has_events else None,
@@ -44,18 +44,18 @@ class Workloads:
             jobs=Family(store, JOB),
             patience_seconds=patience_seconds,
         )
-        self._families = (around.pods, around.replica_sets, around.revisions, around.jobs)
+        self._families = (context.pods, context.replica_sets, context.revisions, context.jobs)
         self._controllers: tuple[Controller, ...] = (
-            Deployments(around),
-            ReplicaSets(around),
-            ReplicationControllers(around),
-            StatefulSets(around),
-            DaemonSets(around),
-            Jobs(around),
-            CronJobs(around),
-            Expiry(around),
-            Budgets(around),
-            Quotas(around),
+            Deployments(context),
+            ReplicaSets(context),
+            ReplicationControllers(context),
+            StatefulSets(context),
+            DaemonSets(context),
+            Jobs(context),
+            CronJobs(context),
+            Expiry(context),
+            Budgets(context),
+            Quotas(context),
         )
         self._collector = Collector(store)
 
