@@ -9,7 +9,7 @@ class LoopClock:
     Returns `start` plus the time of the loop that runs at the first call of `now`.
 
     Before a loop runs it returns `start`. On a virtual loop it jumps with the loop; on a real loop
-        it runs in real time.
+    it runs in real time.
     """
 
     def __init__(self, start: datetime) -> None:

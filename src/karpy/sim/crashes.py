@@ -14,8 +14,8 @@ class Life:
     One run of an operator, which can be killed at any call or await.
 
     All tasks that the operator starts belong to its life. When the life ends, they are cancelled,
-        and none of their later calls through `karpy.sim.faults` reaches the world: cleanup is lost too,
-        as when a process is killed.
+    and none of their later calls through `karpy.sim.faults` reaches the world: cleanup is lost too,
+    as when a process is killed.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Life:
         loop = asyncio.get_running_loop()
         mark = _LIFE.set(self)
         # The factory stays installed after this life: other lives use it, and tasks without a life
-                # are not changed by it.
+        # are not changed by it.
         loop.set_task_factory(_make_task)
         try:
             main = loop.create_task(operator, name="operator")

@@ -111,7 +111,7 @@ class Faults:
         return answer
 
     def strike(self, call: str, kind: Kind | None) -> Fault | None:
-        """Return the fault of the next call of a name, None if it succeeds; the first one counts."""
+        """Return the fault of the next call of a name, None for success; the first one counts."""
         found = None
         for index, fault in enumerate(self._faults):
             if (fault.calls and call not in fault.calls) or fault.kind not in {None, kind}:

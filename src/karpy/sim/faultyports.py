@@ -40,7 +40,7 @@ class FaultyObjects:
     An API server whose calls fail as `Faults` says.
 
     A fault of `event` ends a watch: the event and all later ones are dropped, and the watch raises
-        Expired, or the error of the fault. A fault of `watch` fails the start of a watch.
+    Expired, or the error of the fault. A fault of `watch` fails the start of a watch.
     """
 
     def __init__(self, objects: Objects, faults: Faults) -> None:

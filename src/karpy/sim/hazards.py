@@ -30,7 +30,7 @@ class Hazards(Struct, frozen=True):
 
 
 class Chaos:
-    """Draws once an hour which nodes fail, and how; each failure happens at a moment of that hour."""
+    """Draws once an hour which nodes fail, how, and at which moment of that hour."""
 
     def __init__(self, kubelets: Kubelets, hazards: Hazards, *, seed: int = 0) -> None:
         self._kubelets = kubelets

@@ -36,8 +36,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     Jump to the next timer instead of sleeping; a week passes in milliseconds.
 
     The time is in seconds since the loop was made. Calls run in the same order every time. A
-        function for another thread is called on this thread; sockets, pipes and other threads never
-        wake the loop. An error in a callback, which other loops only log, ends the loop.
+    function for another thread is called on this thread; sockets, pipes and other threads never
+    wake the loop. An error in a callback, which other loops only log, ends the loop.
     """
 
     def __init__(self, *, steps_max: int = STEPS_MAX, seconds_max: float = SECONDS_MAX) -> None:
@@ -79,7 +79,7 @@ def run(
         return VirtualLoop(steps_max=steps_max, seconds_max=seconds_max)
 
     # Objects of a world are trees that share branches, without cycles. Searching them for cycles at
-        # the default thresholds takes an eighth of the time.
+    # the default thresholds takes an eighth of the time.
     pace = gc.get_threshold()
     gc.set_threshold(_OBJECTS_PER_LOOK, *pace[1:])
     try:

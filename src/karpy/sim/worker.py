@@ -22,7 +22,7 @@ class Worker:
     A work queue that calls `work` once for every key added since its last call for that key.
 
     `work` is synchronous: it reads and writes the store. If it raises an error of the store, the
-        key is retried with growing pauses. A worker belongs to the loop on which it was first used.
+    key is retried with growing pauses. A worker belongs to the loop on which it was first used.
     """
 
     def __init__(self, work: Work) -> None:
@@ -32,7 +32,7 @@ class Worker:
         self._times: dict[str, float] = {}
         """The time at which each delayed key is due."""
         self._due: dict[float, list[str]] = {}
-        """Delayed keys by time, in the order of calls; keys that have another time now are stale."""
+        """Delayed keys by time, in the order of calls, including moved keys."""
         self._alarms: list[float] = []
         """The times of delayed keys, as a heap."""
         self._failures: dict[str, int] = {}

@@ -54,7 +54,7 @@ class SimCloud:
     A CloudProvider that launches machines of a catalog and boots them.
 
     A launch takes the cheapest of its options in stock. A repeated token never starts a second
-        machine: it returns the first one, terminated or not. The Node of a terminated machine stays.
+    machine: it returns the first one, terminated or not. The Node of a terminated machine stays.
     """
 
     def __init__(

@@ -71,8 +71,8 @@ class Market:
     The stock and the prices of the offerings of a catalog.
 
     A stock of None is unlimited. Buyers do not see the stock: like a real cloud, the market only
-        refuses. A good that was refused is unavailable in the catalog for `memory`, as in the cache of
-        a provider.
+    refuses. A good that was refused is unavailable in the catalog for `memory`, as in the cache of
+    a provider.
     """
 
     def __init__(

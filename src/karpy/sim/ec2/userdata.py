@@ -18,7 +18,7 @@ _NODE_CONFIG: Final = "application/node.eks.aws"
 
 
 class Joining(Struct, frozen=True):
-    """How a kubelet joins: cluster, labels, taints and settings."""
+    """How a kubelet joins: cluster, labels, taints and pod limit."""
 
     cluster: str = ""
     """Empty if the machine joins no cluster."""

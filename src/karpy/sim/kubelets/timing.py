@@ -30,7 +30,7 @@ class Timing(Struct, frozen=True):
     How often a kubelet renews its lease and its conditions.
 
     Node lifecycle learns of failures from the kubelets directly, since renewals every ten seconds
-        would be most of the work on virtual time. Use 10 where someone reads the Leases.
+    would be most of the work on virtual time. Use 10 where someone reads the Leases.
     """
     jitter_percent: int = 0
     """How much boot and start times vary, by seed."""

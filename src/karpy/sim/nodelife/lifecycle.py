@@ -27,9 +27,9 @@ class NodeLifecycle:
     The node controllers of kube-controller-manager.
 
     The Ready condition of silent nodes becomes Unknown, conditions become taints, taints evict
-        pods, and the pods of deleted nodes are collected. With `machine_exists`, Nodes without a
-        machine are deleted too; Karpenter's garbage collection does not need that. Unlike upstream it
-        taints all silent nodes at once, even if a whole zone is silent.
+    pods, and the pods of deleted nodes are collected. With `machine_exists`, Nodes without a
+    machine are deleted too; Karpenter's garbage collection does not need that. Unlike upstream it
+    taints all silent nodes at once, even if a whole zone is silent.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""CronJobs: a Job at every time of a schedule."""
+"""The CronJob controller: a Job at every time of a schedule."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import ClassVar, Final
@@ -19,13 +19,13 @@ from karpy.sim.workloads.pods import read_time
 
 SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _LATE: Final = timedelta(milliseconds=100)
-"""A moment later than on time is on time for sure."""
+"""Added to the delay until the next start, so that the start time has surely passed."""
 _SUCCESSES_KEPT: Final = 3
 _FAILURES_KEPT: Final = 1
 
 
 class CronJobs(Controller):
-    """Makes Jobs by the clock."""
+    """Creates the Jobs of CronJobs."""
 
     kind: ClassVar[Kind] = CRON_JOB
     component: ClassVar[str] = "cronjob-controller"
@@ -35,10 +35,10 @@ class CronJobs(Controller):
         self.follow(context.jobs)
 
     def _on_orphan(self, orphan: JsonObject) -> None:
-        """Adopt nothing: a CronJob controls only the Jobs that it has made."""
+        """Adopt nothing: a CronJob controls only the Jobs that it created."""
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Clean old Jobs up, note what has become of the others, and start one if it is time."""
+        """Delete old Jobs, update the list of active Jobs, and start a Job if one is due."""
         status = dict(obj.get("status") or {})
         jobs = self.context.jobs.of(obj)
         self._clean_up(obj, status, jobs)
@@ -67,7 +67,7 @@ class CronJobs(Controller):
                 self._drop(obj, status, job)
 
     def _follow_up(self, obj: JsonObject, status: JsonObject, jobs: list[JsonObject]) -> None:
-        """Keep the list of active Jobs true."""
+        """Update the list of active Jobs."""
         known = {each["uid"] for each in status.get("active") or ()}
         for job in jobs:
             meta, is_known = job["metadata"], job["metadata"]["uid"] in known
@@ -97,7 +97,7 @@ class CronJobs(Controller):
                 _strike(status, each["uid"])
 
     def _start_when_due(self, obj: JsonObject, status: JsonObject) -> float | None:
-        """Start a Job if it is time; return how many seconds there are to the next time."""
+        """Start a Job if one is due; return the seconds until the next start."""
         spec = obj["spec"]
         zone = self._zone(obj)
         schedule = self._schedule(obj)

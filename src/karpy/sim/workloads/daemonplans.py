@@ -1,4 +1,4 @@
-"""What is to be done about the pods of a DaemonSet, node by node."""
+"""Which pods of a DaemonSet to create and to delete, by node."""
 
 from datetime import datetime
 
@@ -12,11 +12,11 @@ from karpy.sim.workloads.revisions import REVISION_HASH
 from karpy.sim.workloads.shares import share
 
 Pods = dict[str, list[JsonObject]]
-"""Pods by the node they run on, or are meant for."""
+"""Pods by the node they run on, or were created for."""
 
 
 class Plan(Struct):
-    """Nodes that need a pod, and pods that have to go."""
+    """Nodes that need a pod, and pods to delete."""
 
     make: list[str] = []
     drop: list[JsonObject] = []
@@ -25,7 +25,7 @@ class Plan(Struct):
 
 
 class _Pair(Struct, frozen=True):
-    """The old and the new pod of a node; several of either are for the plan to clean up."""
+    """The old and the new pod of a node."""
 
     old: JsonObject | None = None
     new: JsonObject | None = None
@@ -39,7 +39,7 @@ def plan(
     current: str,
     now: datetime,
 ) -> Plan:
-    """Say where pods are missing, and which do not belong."""
+    """Return the nodes without a pod, and the misplaced pods."""
     todo = Plan()
     for name, permission in permissions.items():
         present = pods.get(name)
@@ -58,7 +58,7 @@ def plan(
             todo.drop.extend(pod for pod in present if not is_deleting(pod))
     for name, present in pods.items():
         if name not in permissions:
-            # Those with a node are swept up when the node is known to be gone.
+            # Pods bound to the missing node are left to the pod garbage collector.
             todo.drop.extend(pod for pod in present if not pod["spec"].get("nodeName"))
     return todo
 
@@ -70,7 +70,7 @@ def rollout(
     current: str,
     now: datetime,
 ) -> Plan:
-    """Say which old pods may be replaced now."""
+    """Return which outdated pods may be replaced now."""
     strategy = daemon_set["spec"].get("updateStrategy") or {}
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return Plan()
@@ -89,7 +89,7 @@ def rollout(
 
 
 def _in_place(pairs: dict[str, _Pair], unavailable: int, seconds: int, now: datetime) -> Plan:
-    """Delete old pods: all that do not work, and others as far as enough do."""
+    """Delete old pods: all that are unavailable, others while enough stay available."""
     broken, candidates = [], []
     down = 0
     for pair in pairs.values():
@@ -113,7 +113,7 @@ def _surging(
     seconds: int,
     now: datetime,
 ) -> Plan:
-    """Make new pods beside old ones, and delete the old ones once the new ones work."""
+    """Create new pods beside old ones, and delete the old ones once the new are available."""
     todo = Plan()
     candidates: list[str] = []
     astray: list[JsonObject] = []
@@ -144,7 +144,7 @@ def _surging(
 
 
 def _sorted_out(present: list[JsonObject], todo: Plan) -> list[JsonObject]:
-    """Return the pods that run or will; note those that have ended."""
+    """Return the pods that run or will run; add the ended ones to the plan."""
     running = []
     for pod in present:
         phase = phase_of(pod)
@@ -162,7 +162,7 @@ def _sorted_out(present: list[JsonObject], todo: Plan) -> list[JsonObject]:
 def _beyond_surge(
     daemon_set: JsonObject, running: list[JsonObject], current: str, now: datetime
 ) -> list[JsonObject]:
-    """Return the pods of a node that go although there may be an old and a new one."""
+    """Return the pods of a node to delete beyond one old and one new pod."""
     seconds = daemon_set["spec"].get("minReadySeconds", 0)
     ordered = sorted(running, key=age_of)
     new = [pod for pod in ordered if _is_new(pod, current)]
@@ -193,6 +193,6 @@ def _may_surge(daemon_set: JsonObject) -> bool:
 
 
 def age_of(pod: JsonObject) -> tuple[bool, str, str]:
-    """Sort pods that have a node before others, and old ones before young ones."""
+    """Return the sort key of a pod: bound pods first, then by age."""
     meta = pod["metadata"]
     return not pod["spec"].get("nodeName"), meta["creationTimestamp"], meta["name"]

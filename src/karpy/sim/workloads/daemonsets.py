@@ -1,4 +1,4 @@
-"""DaemonSets: a pod on every node that is meant."""
+"""The DaemonSet controller: a pod on every eligible node."""
 
 from typing import ClassVar, Final
 
@@ -24,7 +24,7 @@ _GENERATION_LABEL: Final = "pod-template-generation"
 
 
 class DaemonSets(RevisionController, PodController):
-    """Keeps a pod on each node that a DaemonSet means."""
+    """Keeps a pod of each DaemonSet on every eligible node."""
 
     kind: ClassVar[Kind] = DAEMON_SET
     component: ClassVar[str] = "daemonset-controller"
@@ -34,15 +34,15 @@ class DaemonSets(RevisionController, PodController):
         super().__init__(context)
         self._readings: dict[str, tuple[JsonObject, Eligibility]] = {}
         self._failures: dict[tuple[str, str], tuple[int, float]] = {}
-        """How many pods of a set failed on a node, and when the last of them was deleted."""
+        """Failed pods by DaemonSet and node, with the time of the last deletion."""
 
     def start(self) -> None:
-        """Look at every DaemonSet, and again whenever nodes come, go or change."""
+        """Reconcile every DaemonSet now, and again whenever a node changes its eligibility."""
         self._ends.append(self.store.subscribe(NODE, self._on_node))
         super().start()
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Make pods where they are missing, delete those that are astray, replace old ones."""
+        """Create missing pods, delete misplaced ones, and replace outdated ones."""
         if not any((obj["spec"].get("selector") or {}).values()):
             self.record_warning(
                 obj,
@@ -75,13 +75,13 @@ class DaemonSets(RevisionController, PodController):
         return min((each for each in (wait, soon) if each is not None), default=None)
 
     def forget(self, key: str) -> None:
-        """Drop what is remembered of a DaemonSet that is gone."""
+        """Drop the state of a DaemonSet that was deleted."""
         self._readings.pop(key, None)
         for each in [each for each in self._failures if each[0] == key]:
             del self._failures[each]
 
     def _on_node(self, event: WatchEvent, before: JsonObject | None) -> None:
-        """Look at the DaemonSets for which a node now means something else."""
+        """Queue the DaemonSets for which the eligibility of a node changed."""
         node = event.object
         if event.type is EventType.MODIFIED and before is not None and _is_alike(node, before):
             return
@@ -104,7 +104,7 @@ class DaemonSets(RevisionController, PodController):
         }
 
     def _pods(self, obj: JsonObject) -> dict[str, list[JsonObject]]:
-        """Return the pods of a set by the node they run on, or are meant for."""
+        """Return the pods of a DaemonSet by the node they run on, or were created for."""
         pods: dict[str, list[JsonObject]] = {}
         for pod in self.context.pods.of(obj):
             if is_deleting(pod) and phase_of(pod) in FINISHED:
@@ -149,7 +149,7 @@ class DaemonSets(RevisionController, PodController):
         return self._apply(obj, todo, current)
 
     def _apply(self, obj: JsonObject, todo: Plan, current: str) -> bool:
-        """Make and delete pods; say whether some are gone already, so that others may follow."""
+        """Create and delete pods; say whether a deleted pod is gone at once."""
         is_gone = False
         for node in todo.make:
             self.make_pod(obj, _template(obj, node, current))
@@ -158,7 +158,7 @@ class DaemonSets(RevisionController, PodController):
         return is_gone
 
     def _back_off(self, obj: JsonObject, pod: JsonObject) -> float:
-        """Return how long a failed pod stays, so that a node that fails them all is not busy."""
+        """Return the seconds until a failed pod is deleted, which grow with repeated failures."""
         key = (key_of(obj), target_of(pod))
         count, last = self._failures.get(key, (0, 0.0))
         now = self.now().timestamp()
@@ -195,7 +195,9 @@ class DaemonSets(RevisionController, PodController):
         ready = [pod for pod in firsts if is_ready(pod)]
         seconds, now = obj["spec"].get("minReadySeconds", 0), self.now()
         available = sum(is_available(pod, seconds, now) for pod in ready)
-        astray = sum(not permission.may_start and name in pods for name, permission in permissions.items())
+        astray = sum(
+            not permission.may_start and name in pods for name, permission in permissions.items()
+        )
         status = without_zeros(
             {
                 "observedGeneration": obj["metadata"].get("generation", 0),

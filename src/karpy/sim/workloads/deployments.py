@@ -1,4 +1,4 @@
-"""Deployments: ReplicaSets that replace each other, little by little or at once."""
+"""The Deployment controller: rolling updates and recreation of ReplicaSets."""
 
 from typing import ClassVar
 
@@ -34,7 +34,7 @@ from karpy.sim.workloads.strategies import deadline, is_rolling, unavailable, wa
 
 
 class Deployments(FleetController):
-    """Rolls templates out."""
+    """Rolls out the templates of Deployments."""
 
     kind: ClassVar[Kind] = DEPLOYMENT
     component: ClassVar[str] = "deployment-controller"
@@ -44,7 +44,7 @@ class Deployments(FleetController):
         self.follow(context.replica_sets)
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Take the next step of a rollout, and say how far it is."""
+        """Take the next step of a rollout, and write its progress."""
         if not any((obj["spec"].get("selector") or {}).values()):
             self._refuse(obj)
             return None
@@ -71,7 +71,7 @@ class Deployments(FleetController):
         self.write_status(obj, {**(obj.get("status") or {}), **seen})
 
     def _with_pause(self, obj: JsonObject) -> JsonObject:
-        """Note that a Deployment was paused or resumed: that time does not count as no progress."""
+        """Write the condition of a pause or its end: a pause does not count for the deadline."""
         status = obj.get("status") or {}
         current = find_condition(status, PROGRESSING) or {}
         if deadline(obj) is None or current.get("reason") == TIMED_OUT:
@@ -87,7 +87,7 @@ class Deployments(FleetController):
         return self.write_status(obj, put_condition(status, what, self.now_text()))
 
     def _resize(self, obj: JsonObject, fleet: Fleet) -> float | None:
-        """Carry a new size over to the sets without hastening a rollout."""
+        """Scale the ReplicaSets in proportion to the new size of the Deployment."""
         total = wanted(obj)
         active = [each for each in fleet.live if size(each)]
         if len(active) <= 1:
@@ -124,7 +124,7 @@ class Deployments(FleetController):
         return obj
 
     def _shrink_old(self, obj: JsonObject, fleet: Fleet) -> None:
-        """Take away old pods, first those that do not work, as far as enough stay available."""
+        """Scale down old ReplicaSets, unhealthy pods first, while enough pods stay available."""
         new = fleet.new
         assert new is not None
         old = [each for each in fleet.live_old if size(each)]
@@ -177,7 +177,7 @@ class Deployments(FleetController):
 
 
 def _is_resized(deployment: JsonObject, fleet: Fleet) -> bool:
-    """Say whether a Deployment was scaled since its sets were last told about its size."""
+    """Say whether a Deployment was scaled since its size was last written to its ReplicaSets."""
     total = wanted(deployment)
     return any(size(each) and noted(each, DESIRED) not in {None, total} for each in fleet.live)
 

@@ -1,4 +1,4 @@
-"""Jobs that are deleted some time after they have ended."""
+"""The TTL controller: deletes finished Jobs."""
 
 from typing import ClassVar
 
@@ -12,13 +12,13 @@ from karpy.sim.workloads.pods import read_time
 
 
 class Expiry(Controller):
-    """Deletes Jobs whose time after the end is over."""
+    """Deletes finished Jobs after `ttlSecondsAfterFinished`."""
 
     kind: ClassVar[Kind] = JOB
     component: ClassVar[str] = "ttl-after-finished-controller"
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Delete a Job, or say when."""
+        """Delete a Job whose TTL is over; else return the seconds until then, or None."""
         seconds = obj["spec"].get("ttlSecondsAfterFinished")
         end = outcome_of(obj)
         if seconds is None or end is None or is_deleting(obj):

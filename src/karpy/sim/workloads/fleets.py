@@ -1,4 +1,4 @@
-"""The ReplicaSets of a Deployment: made, scaled, noted upon and cleaned away."""
+"""The ReplicaSets of a Deployment: created, scaled, annotated and deleted."""
 
 from typing import Final
 
@@ -35,19 +35,19 @@ _PATIENCE: Final = "minReadySeconds"
 
 
 def fleet_of(deployment: JsonObject, sets: list[JsonObject]) -> Fleet:
-    """Tell the set that has the template of a Deployment from those before it."""
+    """Return the ReplicaSets of a Deployment, with the one of its current template apart."""
     ordered = sorted(sets, key=age_order)
     wanted_content = content_of(deployment["spec"]["template"])
     contents = [content_of(each["spec"]["template"]) for each in ordered]
     if wanted_content not in contents:
         return Fleet(None, ordered)
-    # Of several with the same template the oldest counts.
+    # Of several ReplicaSets with the same template the oldest is the new one.
     new = ordered.pop(contents.index(wanted_content))
     return Fleet(new, ordered)
 
 
 def grown(deployment: JsonObject, fleet: Fleet, present: int) -> int:
-    """Return to which size the new set may grow without too many pods in all."""
+    """Return the size to which the new ReplicaSet may grow within the surge."""
     total = wanted(deployment)
     if not is_rolling(deployment):
         return total
@@ -56,10 +56,10 @@ def grown(deployment: JsonObject, fleet: Fleet, present: int) -> int:
 
 
 class FleetController(Controller):
-    """Does to ReplicaSets what a Deployment needs."""
+    """Creates, scales and deletes the ReplicaSets of Deployments."""
 
     def renew(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
-        """Bring the notes on the new set up to date, and the revision of the Deployment."""
+        """Update the annotations of the new ReplicaSet, and the revision of the Deployment."""
         new = fleet.new
         assert new is not None
         next_revision = max(map(revision_of, fleet.old), default=0) + 1
@@ -79,7 +79,7 @@ class FleetController(Controller):
         return self.note(obj, annotations_of(new).get(REVISION, ""), status)
 
     def note(self, obj: JsonObject, revision: str, status: JsonObject) -> JsonObject:
-        """Write the revision of a Deployment together with a status."""
+        """Write the revision and the status of a Deployment."""
         notes = annotations_of(obj)
         if notes.get(REVISION) == revision:
             return self.write_status(obj, status) if status else obj
@@ -87,7 +87,7 @@ class FleetController(Controller):
         return self.write({**obj, "metadata": meta, "status": status}, subresource="status")
 
     def scale(self, obj: JsonObject, fleet: Fleet, replica_set: JsonObject, number: int) -> None:
-        """Give a set another size, and note that of the Deployment on it."""
+        """Scale a ReplicaSet, and write the size of the Deployment into its annotations."""
         was = size(replica_set)
         present = annotations_of(replica_set)
         notes = {**present, **size_notes(wanted(obj), surge(obj))}
@@ -101,7 +101,7 @@ class FleetController(Controller):
             self._record_scaling(obj, changed, was)
 
     def make(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
-        """Make the set for the template of a Deployment; return the Deployment as it is then."""
+        """Create the ReplicaSet of a Deployment's template; return the changed Deployment."""
         for _ in range(_COLLISIONS_MAX):
             draft = self._draft(obj, fleet)
             name = draft["metadata"]["name"]
@@ -124,7 +124,7 @@ class FleetController(Controller):
         return obj
 
     def clean_up(self, obj: JsonObject, fleet: Fleet) -> None:
-        """Delete the oldest sets that no rollback needs."""
+        """Delete the oldest ReplicaSets beyond the revision history limit."""
         limit = history(obj)
         if limit is None:
             return

@@ -1,4 +1,4 @@
-"""Jobs: pods that run until enough of them have succeeded."""
+"""The Job controller: runs pods until enough of them have succeeded."""
 
 from typing import ClassVar, Final
 
@@ -41,7 +41,7 @@ _SUSPENDED: Final = "Suspended"
 
 
 class Jobs(PodController):
-    """Runs pods to their end."""
+    """Runs the pods of Jobs to completion."""
 
     kind: ClassVar[Kind] = JOB
     component: ClassVar[str] = "job-controller"
@@ -50,24 +50,24 @@ class Jobs(PodController):
         super().__init__(context)
         self._backoffs: dict[str, Backoff] = {}
         self._releases = Worker(self._release)
-        """Pods that a finalizer holds although no Job counts them any more."""
+        """Pods with the tracking finalizer and without a Job: the finalizer is to be removed."""
 
     def start(self) -> None:
-        """Look at every Job, and let go of pods whose Job is gone."""
+        """Reconcile every Job, and remove the finalizer from pods whose Job is gone."""
         self._ends.append(self.store.subscribe(JOB, self._on_job))
         super().start()
 
     def stop(self) -> None:
-        """Do nothing any more."""
+        """Stop reconciling."""
         super().stop()
         self._releases.stop()
 
     def forget(self, key: str) -> None:
-        """Drop what is remembered of a Job that is gone."""
+        """Drop the state of a Job that was deleted."""
         self._backoffs.pop(key, None)
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Count pods that have ended, run others, and say how the Job ends."""
+        """Count ended pods, create and delete pods, and write the status of the Job."""
         if obj["spec"].get("managedBy") not in {None, "", _OWN_NAME}:
             return None
         if is_finished(obj):
@@ -95,13 +95,13 @@ class Jobs(PodController):
         if failure is not None:
             raise failure
         if end is not None:
-            # The next thing that happens is that its last pod is gone.
+            # The deletion of the last pod queues the Job again.
             return None
         left = seconds_until_deadline(obj, self.now())
         return min((each for each in (wait, left) if each is not None), default=None)
 
     def _begun(self, obj: JsonObject) -> JsonObject:
-        """Note when a Job started, and whether it rests."""
+        """Write the start time of a Job, and whether it is suspended."""
         status = obj.get("status") or {}
         now = self.now_text()
         condition = find_condition(status, _SUSPENDED)
@@ -127,12 +127,12 @@ class Jobs(PodController):
         count.active = []
 
     def _manage(self, count: Tally, backoff: Backoff) -> float | None:
-        """Run as many pods as the Job asks for; return in how many seconds to try again."""
+        """Create and delete pods to match the Job; return the seconds of its backoff, or None."""
         job = count.job
         surplus = self._surplus(count)
         if surplus:
             for pod in surplus[:_AT_ONCE_MAX]:
-                # Not held any more, so that it does not count as failed.
+                # Remove the finalizer, so that the pod does not count as failed.
                 self._let_go([pod])
                 self._drop_active(count, pod)
             return 0.0 if len(surplus) > _AT_ONCE_MAX else None
@@ -158,7 +158,7 @@ class Jobs(PodController):
         count.terminating += left is not None
 
     def _surplus(self, count: Tally) -> list[JsonObject]:
-        """Return the pods that run although they should not."""
+        """Return the active pods to delete."""
         job, active = count.job, first_to_go(count.active, {}, self.now())
         if is_suspended(job):
             return active
@@ -197,11 +197,11 @@ class Jobs(PodController):
         return min(waits, default=None)
 
     def _settle(self, count: Tally, end: Outcome | None) -> JsonObject:
-        """Count pods for good, and write how far the Job is."""
+        """Count ended pods, write the status, and remove the finalizer from the counted pods."""
         job, releases = count.job, to_release(count, end)
         status = counted(count, end, releases)
         if end is not None and find_condition(status, end.type) is None:
-            # Watches show the decision before the pods it costs are gone.
+            # The condition is written before pods are deleted, so that watches see it first.
             text = ("True", end.reason, end.message)
             status = with_text(status, end.type, text, self.now_text())
             job = self.write_status(job, now_running(status, self.context.pods.of(job)))
@@ -253,7 +253,7 @@ class Jobs(PodController):
         super()._on_orphan(orphan)
 
     def _release(self, key: str) -> None:
-        """Let go of a pod that no Job counts any more."""
+        """Remove the tracking finalizer of a pod without a Job."""
         namespace, _, name = key.partition("/")
         pod = self.store.find(POD, name, namespace)
         if pod is None or not is_tracked(pod):
@@ -269,7 +269,7 @@ class Jobs(PodController):
 
 
 def _wanted(count: Tally) -> int:
-    """Return how many pods should run now."""
+    """Return how many pods should be active now."""
     completions, parallelism = completions_of(count.job), parallelism_of(count.job)
     if completions is None:
         return len(count.active) if count.succeeded else parallelism
@@ -286,7 +286,7 @@ def _success(count: Tally) -> Outcome | None:
 
 
 def _tracked(template: JsonObject) -> JsonObject:
-    """Return a template whose pods stay until they have been counted."""
+    """Return a template with the tracking finalizer."""
     meta = template.get("metadata") or {}
     finalizers = [*(meta.get("finalizers") or ()), TRACKED]
     return {**template, "metadata": {**meta, "finalizers": finalizers}}

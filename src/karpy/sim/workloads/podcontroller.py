@@ -1,4 +1,4 @@
-"""What controllers share that make pods of a template."""
+"""The base class of controllers that create pods from a template."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from karpy.sim.workloads.templates import pod_of
 
 
 class PodController(Controller):
-    """Makes pods and deletes them, and tells users about it."""
+    """Creates and deletes pods, and records events of both."""
 
     def __init__(self, context: WorkloadContext) -> None:
         super().__init__(context)
@@ -22,7 +22,7 @@ class PodController(Controller):
     def make_pod(
         self, owner: JsonObject, template: JsonObject, *, generate_name: str = ""
     ) -> JsonObject:
-        """Make one pod of a template."""
+        """Create one pod from a template."""
         pod = pod_of(template, owner["metadata"]["namespace"], control_reference(self.kind, owner))
         if generate_name:
             pod["metadata"]["generateName"] = generate_name
@@ -31,7 +31,7 @@ class PodController(Controller):
     def make_pods(
         self, owner: JsonObject, template: JsonObject, count: int
     ) -> Iterator[JsonObject]:
-        """Make so many pods of a template; they share all but what the store gives to each."""
+        """Create pods from a template; they share all that the store does not set per pod."""
         if count > 0:
             meta = owner["metadata"]
             pod = self._drafts(template, (meta["namespace"], meta["name"], meta["uid"]))
@@ -52,7 +52,7 @@ class PodController(Controller):
         return made
 
     def drop_pod(self, owner: JsonObject, pod: JsonObject) -> JsonObject | None:
-        """Delete a pod; return it as long as it takes to stop."""
+        """Delete a pod; return it while it terminates, None once it is gone."""
         meta = pod["metadata"]
         try:
             left = self.store.delete_pod(pod)

@@ -1,4 +1,4 @@
-"""StatefulSets: numbered pods with volumes of their own, one after the other."""
+"""The StatefulSet controller: pods with ordinals and claims, created in order."""
 
 from typing import ClassVar, Final
 
@@ -33,11 +33,11 @@ from karpy.sim.workloads.volumeclaims import claims_for, is_stale, with_right_ow
 _CLAIM_SECONDS: Final = 1.0
 
 _Pair = tuple[JsonObject, JsonObject]
-"""The revision that pods had, and the one they shall have."""
+"""The current revision and the update revision."""
 
 
 class StatefulSets(RevisionController):
-    """Keeps numbered pods."""
+    """Keeps the pods of StatefulSets."""
 
     kind: ClassVar[Kind] = STATEFUL_SET
     component: ClassVar[str] = "statefulset-controller"
@@ -47,10 +47,10 @@ class StatefulSets(RevisionController):
         super().__init__(context)
         self.follow(context.pods)
         self._is_claim_going = False
-        """A pod cannot be made yet, because a volume of its predecessor is being deleted."""
+        """Whether a pod cannot be created yet because a claim of its predecessor is deleting."""
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Take the next step: make, replace or delete a pod, or several if order does not count."""
+        """Take the next step: create, replace or delete a pod, or several if parallel."""
         name = obj["metadata"]["name"]
         pods = self.context.pods.claimed(
             self.kind, obj, self.selector(obj), may_join=lambda pod: parent_of(pod) == name
@@ -97,7 +97,7 @@ class StatefulSets(RevisionController):
     def _keep(
         self, obj: JsonObject, replicas: dict[int, JsonObject], number: int, pair: _Pair
     ) -> bool:
-        """See that there is a pod of a number; say whether the next one may be looked at."""
+        """Ensure the pod of an ordinal; say whether the next ordinal may be processed."""
         pod = replicas.get(number)
         if pod is None:
             made = self._make(obj, number, pair)
@@ -118,7 +118,7 @@ class StatefulSets(RevisionController):
         return True
 
     def _condemn(self, obj: JsonObject, condemned: list[JsonObject], *, is_ordered: bool) -> bool:
-        """Delete pods from the highest number down; say whether updates may follow."""
+        """Delete pods from the highest ordinal down; say whether updates may follow."""
         if not is_ordered:
             for pod in condemned:
                 if not is_deleting(pod):
@@ -134,7 +134,7 @@ class StatefulSets(RevisionController):
         return False
 
     def _update(self, obj: JsonObject, replicas: dict[int, JsonObject], revision: str) -> None:
-        """Delete the highest pod of another revision once those above it are well again."""
+        """Delete the highest outdated pod once the pods above it are available."""
         if (obj["spec"].get("updateStrategy") or {}).get("type") == "OnDelete":
             return
         for number in reversed(ordinals(obj)[partition(obj) :]):
@@ -148,7 +148,7 @@ class StatefulSets(RevisionController):
                 return
 
     def _make(self, obj: JsonObject, number: int, pair: _Pair) -> JsonObject | None:
-        """Make the pod of a number, unless a volume of its predecessor is still being deleted."""
+        """Create the pod of an ordinal, unless a claim of its predecessor is still deleting."""
         current, update = pair
         is_held_back = number < ordinals(obj).start + partition(obj)
         revision = current if is_held_back and _is_rolling(obj) else update

@@ -20,10 +20,10 @@ from karpy.sim.workloads.statefulsets import StatefulSets
 
 class Workloads:
     """
-    Makes pods of whatever asks for them, counts them for budgets, and collects what is left over.
+    The workload controllers, the disruption controller and the garbage collector.
 
-    Pods that change within `patience_seconds` are looked at together: where many start at slightly
-    different times, one look costs less than many.
+    Changes of pods within `patience_seconds` are handled in one reconcile, which is cheaper where
+    many pods start at slightly different times.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Workloads:
         self._collector = Collector(store)
 
     def start(self) -> None:
-        """Look at everything there is, and then at whatever changes."""
+        """Start all controllers."""
         for family in self._families:
             family.start()
         for controller in self._controllers:
@@ -68,7 +68,7 @@ class Workloads:
         self._collector.start()
 
     def stop(self) -> None:
-        """Do nothing any more."""
+        """Stop all controllers."""
         self._collector.stop()
         for controller in self._controllers:
             controller.stop()
