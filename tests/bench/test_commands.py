@@ -24,115 +24,113 @@ class CommandLine:
 
 
 @pytest.fixture
-def command_line() -> CommandLine:
+def cli() -> CommandLine:
     return CommandLine()
 
 
-def test_a_made_workload_can_be_measured(command_line: CommandLine, tmp_path: Path) -> None:
-    made = command_line.run("workload", "diverse-20x10", "--out", str(tmp_path / "new"))
-    table = command_line.out.getvalue()
-    measured = command_line.run("bench", str(tmp_path / "new" / "diverse-20x10.json"), "--runs", "2")
+def test_a_made_workload_can_be_measured(cli: CommandLine, tmp_path: Path) -> None:
+    made = cli.run("workload", "diverse-20x10", "--out", str(tmp_path / "new"))
+    table = cli.out.getvalue()
+    measured = cli.run("bench", str(tmp_path / "new" / "diverse-20x10.json"), "--runs", "2")
 
     assert (made, measured) == (0, 0)
     assert "diverse-20x10.json" in table
-    lines = command_line.out.getvalue().removeprefix(table).splitlines()
+    lines = cli.out.getvalue().removeprefix(table).splitlines()
     assert [json.loads(line)["workload"] for line in lines] == ["diverse-20x10"] * 2
-    assert not command_line.err.getvalue()
+    assert not cli.err.getvalue()
 
 
-def test_gz_packs_the_same_bytes(command_line: CommandLine, tmp_path: Path) -> None:
-    command_line.run("workload", "diverse-20x10", "--out", str(tmp_path))
-    command_line.run("workload", "diverse-20x10", "--out", str(tmp_path), "--gz")
+def test_gz_packs_the_same_bytes(cli: CommandLine, tmp_path: Path) -> None:
+    cli.run("workload", "diverse-20x10", "--out", str(tmp_path))
+    cli.run("workload", "diverse-20x10", "--out", str(tmp_path), "--gz")
 
-    first, second = (line.split() for line in command_line.out.getvalue().splitlines()[1::2])
+    first, second = (line.split() for line in cli.out.getvalue().splitlines()[1::2])
     assert first[-1] == second[-1]
     assert (tmp_path / "diverse-20x10.json.gz").stat().st_size < 20_000
 
 
-def test_without_a_name_the_families_are_listed(command_line: CommandLine) -> None:
-    code = command_line.run("workload")
+def test_without_a_name_the_families_are_listed(cli: CommandLine) -> None:
+    code = cli.run("workload")
 
     assert code == 0
-    assert "adv-selectors-N" in command_line.out.getvalue()
+    assert "adv-selectors-N" in cli.out.getvalue()
 
 
-def test_several_files_give_a_line_each(command_line: CommandLine, tmp_path: Path) -> None:
+def test_several_files_give_a_line_each(cli: CommandLine, tmp_path: Path) -> None:
     names = ["diverse-20x10", "preference-10x10"]
-    command_line.run("workload", *names, "--out", str(tmp_path))
-    before = len(command_line.out.getvalue())
+    cli.run("workload", *names, "--out", str(tmp_path))
+    before = len(cli.out.getvalue())
 
-    code = command_line.run("bench", *(str(tmp_path / f"{name}.json") for name in names), "--no-check")
+    code = cli.run("bench", *(str(tmp_path / f"{name}.json") for name in names), "--no-check")
 
-    lines = [json.loads(line) for line in command_line.out.getvalue()[before:].splitlines()]
+    lines = [json.loads(line) for line in cli.out.getvalue()[before:].splitlines()]
     assert code == 0
     assert [line["workload"] for line in lines] == names
     assert all("breaches" not in line for line in lines)
 
 
-def test_no_file_is_made_if_one_name_is_wrong(command_line: CommandLine, tmp_path: Path) -> None:
-    code = command_line.run("workload", "diverse-20x10", "nonsense-1", "--out", str(tmp_path))
+def test_no_file_is_made_if_one_name_is_wrong(cli: CommandLine, tmp_path: Path) -> None:
+    code = cli.run("workload", "diverse-20x10", "nonsense-1", "--out", str(tmp_path))
 
     assert code == 1
-    assert "KP1005" in command_line.err.getvalue()
+    assert "KP1005" in cli.err.getvalue()
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_created_is_an_error(
-    command_line: CommandLine, tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    code = command_line.run("workload", "diverse-20x10", "--out", str(tmp_path / "file"))
+    code = cli.run("workload", "diverse-20x10", "--out", str(tmp_path / "file"))
 
     assert code == 1
-    assert "cannot write" in command_line.err.getvalue()
-    assert "KP1006" in command_line.err.getvalue()
+    assert "cannot write" in cli.err.getvalue()
+    assert "KP1006" in cli.err.getvalue()
 
 
-def test_a_bad_file_is_an_error_with_its_code(command_line: CommandLine, tmp_path: Path) -> None:
+def test_a_bad_file_is_an_error_with_its_code(cli: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "w.json"
     path.write_text("{}")
 
-    code = command_line.run("bench", str(path))
+    code = cli.run("bench", str(path))
 
     assert code == 1
-    assert "KP1003" in command_line.err.getvalue()
-    assert not command_line.out.getvalue()
+    assert "KP1003" in cli.err.getvalue()
+    assert not cli.out.getvalue()
 
 
-def test_bench_without_a_file_is_misuse(command_line: CommandLine) -> None:
-    assert command_line.run("bench") == 2
-    assert command_line.run("bench", "x.json", "--runs", "0") == 2
+def test_bench_without_a_file_is_misuse(cli: CommandLine) -> None:
+    assert cli.run("bench") == 2
+    assert cli.run("bench", "x.json", "--runs", "0") == 2
 
 
-def test_the_first_rules_broken_are_named_and_the_rest_counted(command_line: CommandLine) -> None:
+def test_the_first_rules_broken_are_named_and_the_rest_counted(cli: CommandLine) -> None:
     breaches = [Breach(Rule.TAINT, f"node-{number}", "a/b") for number in range(12)]
 
-    Channel(command_line.err, has_colour=False).write(
+    Channel(cli.err, has_colour=False).write(
         breach_lines(Path("w.json"), [str(each) for each in breaches])
     )
 
-    lines = command_line.err.getvalue().splitlines()
+    lines = cli.err.getvalue().splitlines()
     assert lines[:2] == ["w.json: the plan breaks 12 rules", "  TAINT node-0 a/b"]
     assert lines[-1] == "  and 2 more"
     assert len(lines) == 12
 
 
 def test_a_file_that_cannot_be_read_does_not_lose_the_others(
-    command_line: CommandLine, tmp_path: Path
+    cli: CommandLine, tmp_path: Path
 ) -> None:
-    command_line.run("workload", "diverse-20x10", "--out", str(tmp_path))
-    table = command_line.out.getvalue()
+    cli.run("workload", "diverse-20x10", "--out", str(tmp_path))
+    table = cli.out.getvalue()
     broken = tmp_path / "broken.json"
     broken.write_text('{"format": "karpbench/v1", "format": "karpbench/v2"}')
 
     good = str(tmp_path / "diverse-20x10.json")
-    code = command_line.run("bench", good, str(broken), str(tmp_path / "none.json"), good)
+    code = cli.run("bench", good, str(broken), str(tmp_path / "none.json"), good)
 
-    lines = command_line.out.getvalue().removeprefix(table).splitlines()
+    lines = cli.out.getvalue().removeprefix(table).splitlines()
     assert code == 1
     assert [json.loads(line)["workload"] for line in lines] == ["diverse-20x10"] * 2
-    assert command_line.err.getvalue() == (
+    assert cli.err.getvalue() == (
         f"error: `{broken}` is no karpbench/v1 workload: it cannot be read as JSON (has the key"
         " `format` twice in line 1) (KP1003)\n"
         "  hint: make one with `karpy workload NAME`, or see docs/benchmarks.md for the format\n"

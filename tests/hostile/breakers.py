@@ -94,14 +94,14 @@ def push_out(world: World, app: str, seconds: float) -> None:
         usurper = {"name": f"usurper-{node}", "namespace": "default"}
         world.store.create(POD, {"metadata": usurper, "spec": pod_spec("3", nodeName=node)})
 
-    def hear(event: WatchEvent, before: JsonObject | None) -> None:
+    def on_pod(event: WatchEvent, before: JsonObject | None) -> None:
         pod = event.object
         is_app = (pod["metadata"].get("labels") or {}).get("app") == app
         node = pod["spec"].get("nodeName")
         if is_app and node and not ((before or {}).get("spec") or {}).get("nodeName"):
             asyncio.get_running_loop().call_later(seconds, end, pod["metadata"]["name"], node)
 
-    world.store.subscribe(POD, hear)
+    world.store.subscribe(POD, on_pod)
 
 
 def end_nodes(world: World) -> None:
@@ -111,13 +111,13 @@ def end_nodes(world: World) -> None:
         world.store.patch(NODE, name, Patch(PatchType.MERGE, {"spec": {"unschedulable": True}}))
         world.store.delete(NODE, name)
 
-    def hear(event: WatchEvent, before: JsonObject | None) -> None:
+    def on_node(event: WatchEvent, before: JsonObject | None) -> None:
         was = ((before or {}).get("metadata") or {}).get("labels") or {}
         if REGISTERED in event.object["metadata"]["labels"] and REGISTERED not in was:
             name = event.object["metadata"]["name"]
             asyncio.get_running_loop().call_soon(end, name)
 
-    world.store.subscribe(NODE, hear)
+    world.store.subscribe(NODE, on_node)
 
 
 def running(world: World, app: str) -> int:

@@ -35,7 +35,7 @@ class Noon:
         return datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-class Ears:
+class Telemetry:
     """Keeps the log, the metrics and the notices of an operator."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Ears:
 
 @asynccontextmanager
 async def operated(
-    ears: Ears, objects: type[EmbeddedObjects]
+    telemetry: Telemetry, objects: type[EmbeddedObjects]
 ) -> AsyncIterator[tuple[World, Operator]]:
     """Have a cluster with a NodePool and an operator that reads and writes by some objects."""
     world = World(KWOK)
@@ -83,9 +83,9 @@ async def operated(
     operator = Operator(
         Surface(api, api, world.clock, cloud),
         Options(),
-        notices=ears,
-        voice=ears.voice,
-        metrics=ears.metrics,
+        notices=telemetry,
+        voice=telemetry.voice,
+        metrics=telemetry.metrics,
     )
     cloud.start()
     task = asyncio.create_task(operator.run())

@@ -174,7 +174,7 @@ def test_the_steps_of_a_parser_grow_no_faster_than_its_text(name: str, form: str
 
 
 @pytest.mark.parametrize(("name", "form"), ATTACKS)
-def test_no_expression_of_a_parser_goes_back_and_forth(name: str, form: str) -> None:
+def test_no_regular_expression_of_a_parser_backtracks(name: str, form: str) -> None:
     short, long = grown(form, FEW), grown(form, FACTOR * FEW)
 
     few = seconds_of(lambda: parse(name, short))

@@ -226,7 +226,7 @@ def test_a_plugin_without_a_path_is_never_taken_from_the_current_folder(
     assert not marks.exists()
 
 
-def test_a_thief_of_the_token_writes_little() -> None:
+def test_a_stolen_token_can_write_little() -> None:
     written = {
         (each.resource, each.verb)
         for each in grants()
@@ -259,7 +259,7 @@ def test_a_thief_of_the_token_writes_little() -> None:
     }
 
 
-def test_a_thief_of_the_token_reads_no_secret_and_gets_no_more_rights() -> None:
+def test_a_stolen_token_reads_no_secret_and_gives_no_further_rights() -> None:
     everything = {*chain.from_iterable(each[:3] for each in grants())}
 
     assert everything.isdisjoint(

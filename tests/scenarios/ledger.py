@@ -35,7 +35,7 @@ class Ledger:
         }
         self.deeds: list[Deed] = []
         self.most_deleting = 0
-        stage.store.subscribe(NODE_CLAIM, self._hear)
+        stage.store.subscribe(NODE_CLAIM, self._on_claim)
 
     @property
     def price(self) -> float:
@@ -55,7 +55,7 @@ class Ledger:
         """How long the story has gone on."""
         return (self._stage.world.clock.now() - self._began).total_seconds()
 
-    def _hear(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
         name = event.object["metadata"]["name"]
         if event.type is EventType.ADDED:
             self.deeds.append(Deed(self.second, "created", name))

@@ -36,7 +36,7 @@ def _options() -> argparse.Namespace:
 def _one(seed: int) -> int:
     story = random_story(seed)
     print(_setting(story))
-    ending = play(story, is_told=True)
+    ending = play(story, has_timeline=True)
     print(ending.timeline)
     print(f"seed {seed}: {len(ending.findings)} findings, at rest after {ending.rest_second:.0f} s")
     for finding in ending.findings:

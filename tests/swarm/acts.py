@@ -31,7 +31,7 @@ from tests.swarm.clusters import (
     random_limits,
     random_pool,
 )
-from tests.swarm.troubles import SHUNNED
+from tests.swarm.troubles import CLOSED_POOL
 
 Do = Callable[[World], str]
 """Does something to a world; returns what that was, empty if there was no object to do it to."""
@@ -150,7 +150,7 @@ def _with_edit(dice: Dice, body: JsonObject) -> Do:
     which = dice.number(0, 99)
 
     def do(world: World) -> str:
-        found = [each for each in _all(world, NODE_POOL) if each[0] != SHUNNED]
+        found = [each for each in _all(world, NODE_POOL) if each[0] != CLOSED_POOL]
         if not found:
             return ""
         name = found[which % len(found)][0]

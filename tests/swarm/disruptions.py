@@ -54,8 +54,8 @@ class Budgets:
         self._sizes: dict[str, list[tuple[datetime, int]]] = {}
         self.disrupted: set[str] = set()
         """Names of claims that an operator has deleted for a gentle reason."""
-        world.store.subscribe(NODE_POOL, self._hear_pool)
-        world.store.subscribe(NODE_CLAIM, self._hear_claim)
+        world.store.subscribe(NODE_POOL, self._on_pool)
+        world.store.subscribe(NODE_CLAIM, self._on_claim)
 
     def note(self, claim: JsonObject) -> None:
         """Take note of a claim that an operator is about to delete."""
@@ -86,12 +86,12 @@ class Budgets:
         said = _lately(self._said.get(pool, []), since)
         return max((_least(budgets, reason, size) for budgets in said), default=size)
 
-    def _hear_pool(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_pool(self, event: WatchEvent, _: JsonObject | None) -> None:
         budgets = (event.object["spec"].get("disruption") or {}).get("budgets")
         said = self._said.setdefault(event.object["metadata"]["name"], [])
         said.append((self._world.clock.now(), [{"nodes": "10%"}] if budgets is None else budgets))
 
-    def _hear_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
         if before is None or event.type is EventType.DELETED:
             pool = _pool_of(event.object)
             sizes = self._sizes.setdefault(pool, [])

@@ -48,7 +48,7 @@ def small_catalog() -> Catalog:
 SMALL: Final = small_catalog()
 
 
-class Stagehands:
+class StoryContext:
     """What all operators of a story share: the world, and who sees what they do."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Stagehands:
         return witness
 
     @property
-    def deeds(self) -> int:
+    def action_count(self) -> int:
         """How much was written, launched and terminated so far."""
         return len(self.objects.writes) + len(self.orders)
 
@@ -111,13 +111,13 @@ class Replica:
     """One of the operators: a process that is started again whenever it ends."""
 
     def __init__(
-        self, name: str, hands: Stagehands, crashes: list[Crash], pauses: list[float]
+        self, name: str, context: StoryContext, crashes: list[Crash], pauses: list[float]
     ) -> None:
         self.name = name
         self.lives = 0
         self.operator: Operator | None = None
         self.cloud: CloudProvider | None = None
-        self._hands = hands
+        self._context = context
         self._crashes = list(crashes)
         self._pauses = cycle(pauses)
         self._life = Life()
@@ -133,9 +133,9 @@ class Replica:
             self._life = crash.life()
             live = self._live(has_rivals=has_rivals)
             [outcome] = await asyncio.gather(self._life.run(live), return_exceptions=True)
-            self._hands.acting.discard(self.name)
+            self._context.acting.discard(self.name)
             if isinstance(outcome, Exception):
-                self._hands.report(Law.DEATH, repr(_cause(outcome)))
+                self._context.report(Law.DEATH, repr(_cause(outcome)))
             await asyncio.sleep(0.0 if self._is_calm else next(self._pauses))
 
     def calm(self) -> None:
@@ -149,30 +149,30 @@ class Replica:
         self._life.end()
 
     async def _live(self, *, has_rivals: bool) -> None:
-        hands = self._hands
-        world, faults = hands.world, hands.faults
-        objects = FaultyObjects(hands.objects, faults)
+        context = self._context
+        world, faults = context.world, context.faults
+        objects = FaultyObjects(context.objects, faults)
         kwok = KwokProvider(objects, world.clock, SMALL)
-        cloud = hands.cloud(kwok)
+        cloud = context.cloud(kwok)
         surface = Surface(
             objects=objects,
-            feed=FaultyFeed(GappyFeed(world.store, faults, hands.outage), faults),
+            feed=FaultyFeed(GappyFeed(world.store, faults, context.outage), faults),
             clock=world.clock,
             cloud=FaultyCloud(cloud, faults),
         )
         operator = Operator(
-            surface, hands.options, notices=hands, voice=hands, journal=hands.ledger
+            surface, context.options, notices=context, voice=context, journal=context.ledger
         )
 
         async def act() -> None:
-            self.operator, self.cloud, hands.operator = operator, cloud, operator
-            self._claim_the_stage()
+            self.operator, self.cloud, context.operator = operator, cloud, operator
+            self._become_current()
             kwok.start()
             try:
                 await operator.act()
             finally:
                 await kwok.close()
-                hands.acting.discard(self.name)
+                context.acting.discard(self.name)
 
         candidacy = Candidacy("kube-system", identity=f"{self.name}-{self.lives}")
         election = Election(objects, world.clock, candidacy, dice=lambda: 0.5)
@@ -181,11 +181,11 @@ class Replica:
             watching = group.create_task(operator.watch())
             group.create_task(working).add_done_callback(lambda _: watching.cancel())
 
-    def _claim_the_stage(self) -> None:
-        if self._hands.acting:
-            rivals = ", ".join(sorted(self._hands.acting))
-            self._hands.report(Law.ONE_LEADER, f"{self.name} leads beside {rivals}")
-        self._hands.acting.add(self.name)
+    def _become_current(self) -> None:
+        if self._context.acting:
+            rivals = ", ".join(sorted(self._context.acting))
+            self._context.report(Law.ONE_LEADER, f"{self.name} leads beside {rivals}")
+        self._context.acting.add(self.name)
 
 
 async def _led(election: Election, act: Callable[[], Awaitable[None]]) -> None:

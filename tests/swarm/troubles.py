@@ -35,7 +35,7 @@ _READS: Final = ("get", "list")
 _GAP: Final = "gap"
 _GONE: Final = 410
 CLOSED: Final = {"key": "example.com/closed", "effect": "NoSchedule"}
-SHUNNED: Final = "shunned"
+CLOSED_POOL: Final = "shunned"
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def close_nodes(world: World, pool: str = "") -> Callable[[], None]:
     With a pool only its nodes are tainted; what has tainted them is not known to any operator.
     """
 
-    def hear(event: WatchEvent, before: JsonObject | None) -> None:
+    def on_node(event: WatchEvent, before: JsonObject | None) -> None:
         is_meant = pool in {"", (event.object["metadata"].get("labels") or {}).get(POOL_LABEL)}
         if before is None and is_meant:
             taints = [*(event.object["spec"].get("taints") or ()), CLOSED]
@@ -143,10 +143,10 @@ def close_nodes(world: World, pool: str = "") -> Callable[[], None]:
             name = event.object["metadata"]["name"]
             asyncio.get_running_loop().call_soon(partial(world.store.patch, NODE, name, patch))
 
-    return world.store.subscribe(NODE, hear)
+    return world.store.subscribe(NODE, on_node)
 
 
-class Shunning:
+class ClosedPool:
     """One pod that alone asks for the nodes of one NodePool, which others close to it."""
 
     def __init__(self, world: World) -> None:
@@ -155,21 +155,21 @@ class Shunning:
 
     def begin(self) -> None:
         """Have that pod wait."""
-        self._end = close_nodes(self._world, SHUNNED)
-        taint = {"key": TEAM, "value": SHUNNED, "effect": "NoSchedule"}
+        self._end = close_nodes(self._world, CLOSED_POOL)
+        taint = {"key": TEAM, "value": CLOSED_POOL, "effect": "NoSchedule"}
         template = {"taints": [taint]}
-        self._world.store.create(NODE_POOL, pool(SHUNNED, template=template))
-        tolerated = {"key": TEAM, "operator": "Equal", "value": SHUNNED}
-        spec = pod_spec(nodeSelector={POOL_LABEL: SHUNNED}, tolerations=[tolerated])
+        self._world.store.create(NODE_POOL, pool(CLOSED_POOL, template=template))
+        tolerated = {"key": TEAM, "operator": "Equal", "value": CLOSED_POOL}
+        spec = pod_spec(nodeSelector={POOL_LABEL: CLOSED_POOL}, tolerations=[tolerated])
         self._world.store.create(
-            POD, {"metadata": {"name": SHUNNED, "namespace": "default"}, "spec": spec}
+            POD, {"metadata": {"name": CLOSED_POOL, "namespace": "default"}, "spec": spec}
         )
 
     def end(self) -> None:
         """Have it go, if there was one."""
         if self._end is not None:
             self._end()
-            self._world.store.delete(POD, SHUNNED, namespace="default")
+            self._world.store.delete(POD, CLOSED_POOL, namespace="default")
 
 
 class GappyFeed(EmbeddedObjects):

@@ -33,16 +33,16 @@ class Watchdog:
         self._allowed: dict[str, Resources] = {}
         self._replaced: set[str] = set()
         """Names of claims that are disrupted, or were."""
-        world.store.subscribe(NODE_POOL, self._hear_pool)
-        world.store.subscribe(NODE_CLAIM, self._hear_claim)
+        world.store.subscribe(NODE_POOL, self._on_pool)
+        world.store.subscribe(NODE_CLAIM, self._on_claim)
 
-    def _hear_pool(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_pool(self, event: WatchEvent, _: JsonObject | None) -> None:
         limits = _amounts(event.object["spec"].get("limits") or {})
         said = self._said.setdefault(event.object["metadata"]["name"], [])
         if not said or said[-1][1] != limits:
             said.append((self._world.clock.now(), limits))
 
-    def _hear_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
         pool = (event.object["metadata"].get("labels") or {}).get(POOL_LABEL, "")
         if reason_of(event.object):
             self._replaced.add(event.object["metadata"]["name"])

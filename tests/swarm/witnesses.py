@@ -39,13 +39,13 @@ class Deadlines:
 
     def __init__(self, world: World) -> None:
         self._times: dict[str, datetime] = {}
-        world.store.subscribe(NODE_CLAIM, self._hear_claim)
+        world.store.subscribe(NODE_CLAIM, self._on_claim)
 
     def of(self, node: JsonObject) -> datetime | None:
         """Return when the machine of a node ends, if that was ever said."""
         return self._times.get((node.get("spec") or {}).get("providerID", ""))
 
-    def _hear_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
         machine = (event.object.get("status") or {}).get("providerID")
         text = (event.object["metadata"].get("annotations") or {}).get(TERMINATION_TIME)
@@ -118,7 +118,7 @@ class WitnessedObjects(EmbeddedObjects):
             self._check_deletion(name, namespace)
         with _Attempt(self, f"delete {kind} {name}", kind):
             if kind == NODE_CLAIM:
-                self._tell_of(name)
+                self._notify_disruption(name)
             await super().delete(kind, name, namespace=namespace, removal=removal)
 
     def begin(self) -> None:
@@ -132,11 +132,11 @@ class WitnessedObjects(EmbeddedObjects):
         elif error is None and kind not in _UNCOUNTED:
             self.writes.append(what)
 
-    def _tell_of(self, name: str) -> None:
+    def _notify_disruption(self, name: str) -> None:
         claim = self._world.store.find(NODE_CLAIM, name)
         if claim is not None and "deletionTimestamp" not in claim["metadata"]:
-            for hear in self.on_disruption:
-                hear(claim)
+            for callback in self.on_disruption:
+                callback(claim)
 
     def _check_deletion(self, name: str, namespace: str) -> None:
         """Pods are evicted, and deleted only when the time of their node is up."""

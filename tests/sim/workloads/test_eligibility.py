@@ -65,11 +65,13 @@ def _affinity(*terms: JsonObject) -> JsonObject:
         (aimed_at({}, "n2"), _node(), DENIED),
     ],
 )
-def test_a_node_is_meant_or_not(spec: JsonObject, node: JsonObject, expected: Permission) -> None:
+def test_a_node_allows_new_pods_running_pods_or_none(
+    spec: JsonObject, node: JsonObject, expected: Permission
+) -> None:
     assert Eligibility(spec).of(node) == expected
 
 
-def test_other_affinities_are_kept_when_a_pod_is_aimed_at_a_node() -> None:
+def test_pod_affinity_is_kept_when_a_pod_gets_the_affinity_to_a_node() -> None:
     spec = {"affinity": {"podAntiAffinity": {"x": 1}, "nodeAffinity": {"preferred": 2}}}
 
     aimed = aimed_at(spec, "n1")
@@ -80,5 +82,5 @@ def test_other_affinities_are_kept_when_a_pod_is_aimed_at_a_node() -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, _affinity({"matchFields": []})])
-def test_a_pod_that_is_aimed_at_nothing_has_no_target(spec: JsonObject) -> None:
+def test_a_pod_without_affinity_to_a_node_has_no_target(spec: JsonObject) -> None:
     assert target_of({"spec": spec}) == ""
