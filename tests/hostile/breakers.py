@@ -25,7 +25,7 @@ VETO: Final = "sim.karpy.dev/unschedulable"
 
 
 class Witness(Deaf):
-    """Keeps what is decided and told: a journal, an audience of notices, metrics and logs."""
+    """Records verdicts, events, metrics and log lines."""
 
     def __init__(self) -> None:
         self.decisions: list[tuple[Snapshot, Verdict]] = []

@@ -1,4 +1,4 @@
-"""What happens on a stage, as short lines: when, to whom, what."""
+"""The timeline of a stage: short lines with time, object and change."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -23,13 +23,13 @@ _STEPS: Final = {
     "InstanceTerminating": "asks for the end of its machine",
 }
 _OMITTED: Final = frozenset({"DisruptionBlocked"})
-"""What is said of every node at every look, and is true of most."""
+"""Event reasons that are left out, since they occur for most nodes at every pass."""
 _STATES: Final = ("pending", "bound", "running", "leaving", "ended")
 _MICROS: Final = 1_000_000
 
 
 class _Place(NamedTuple):
-    """Where a line stands, and what it is about: only the last word on that counts."""
+    """The second and the subject of a line: only the last line of both is shown."""
 
     second: int
     paragraph: int
@@ -38,10 +38,10 @@ class _Place(NamedTuple):
 
 class Timeline:
     """
-    Listens to a store from the beginning and writes down what people would notice.
+    Records the changes in a store that a user would see.
 
-    Names that chance makes are replaced by numbers in order of appearance: `default-1` is the first
-    claim of NodePool `default`, and also its node.
+    Generated names are replaced by numbers in order of appearance: `default-1` is the first claim
+    of NodePool `default`, and also its node.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Timeline:
         self._aliases = Aliases()
         self._paragraph = 0
         self._lines: dict[_Place, str] = {}
-        self._told: dict[_Place, list[str]] = {}
+        self._announced: dict[_Place, list[str]] = {}
         self._states: dict[str, tuple[str, str]] = {}
         self._machines: dict[str, str] = {}
         self._price = 0
@@ -70,13 +70,13 @@ class Timeline:
         store.subscribe(EVENTS_EVENT, self._on_event)
 
     def note(self, text: str) -> None:
-        """Write down what a person does."""
+        """Record an action of a user."""
         self._paragraph += 1
         self._write(f"> {text}")
 
     def text(self) -> str:
-        """Return everything so far."""
-        events = {place: _announcement(place.about, whom) for place, whom in self._told.items()}
+        """Return the timeline so far."""
+        events = {place: _announcement(place.about, whom) for place, whom in self._announced.items()}
         lines = {**self._lines, **events}
         order = {place: number for number, place in enumerate(lines)}
         said: dict[str, str] = {}
@@ -98,7 +98,7 @@ class Timeline:
             self._states[key] = workload, _state(pod)
         counts = Counter(state for whose, state in self._states.values() if whose == workload)
         states = ", ".join(f"{counts[each]} {each}" for each in _STATES if counts[each])
-        # Only how a second ends is told: pods of one workload go through it together.
+        # Show only the counts at the end of each second: pods of a workload change together.
         self._write(f"{workload}: {states or 'no pods'}", f"pods of {workload}")
 
     def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
@@ -156,7 +156,7 @@ class Timeline:
         about = said.get("regarding") or {}
         name = self._aliases.workload_of(about.get("uid", "")) or about.get("name", "")
         place = self._place(f"{said['reason']}: {said['note']}")
-        self._told.setdefault(place, []).append(f"{about.get('kind', '').lower()} {name}")
+        self._announced.setdefault(place, []).append(f"{about.get('kind', '').lower()} {name}")
 
     def _bought(self, claim: JsonObject, type_: str) -> str:
         if type_ != "Launched":
@@ -179,7 +179,7 @@ class Timeline:
             self._price = price
             count = len(self._machines)
             text = f"= {count} machine{'' if count == 1 else 's'}, ${price / _MICROS:.4f}/h"
-            # At the end of its second, whatever else changes there.
+            # Move the price to the end of its second.
             self._lines.pop(self._place("price"), None)
             self._write(text, "price")
 
@@ -226,5 +226,5 @@ def _turn(type_: str) -> int:
 
 def _taints(node: JsonObject) -> set[str]:
     taints = (node.get("spec") or {}).get("taints") or ()
-    # With a value it is that of a node that is about to open.
+    # The gate taint of a node that is about to open has a value: leave it out.
     return {each["key"] for each in taints if "value" not in each}

@@ -67,7 +67,7 @@ def _try(seed: int) -> tuple[int, Ending]:
     try:
         return seed, play(random_story(seed))
     except KarpyError as error:
-        # The simulation itself gives up on a loop that does not end.
+        # The simulation raises an error for a loop that does not end.
         return seed, Ending([Finding(Law.DEATH, f"{error.message}")])
 
 

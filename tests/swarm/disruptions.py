@@ -1,4 +1,4 @@
-"""Watches over disruption: budgets, the places of pods that must move, and the price."""
+"""Checks of disruption: budgets, places for the pods that must move, and the price."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -26,10 +26,10 @@ from tests.swarm.witnesses import Report
 
 _T = TypeVar("_T")
 SnapshotOf = Callable[[], Snapshot | None]
-"""Returns the cluster as the acting operator sees it; None while none acts."""
+"""Returns the snapshot of the acting operator; None while none acts."""
 
 _LATE: Final = timedelta(seconds=40)
-"""For so long before its taint a node may have been chosen: the validation is part of that."""
+"""Longest time between the choice of a node and its taint, which includes the validation."""
 _REASON: Final = "DisruptionReason"
 _GENTLE: Final = frozenset(
     {
@@ -42,9 +42,9 @@ _GENTLE: Final = frozenset(
 
 class Budgets:
     """
-    Compares how many nodes of a NodePool go with how many its budgets let go.
+    Compares the nodes of a NodePool that are disrupted at once with its budgets.
 
-    What counts is the most that was allowed since the oldest of these nodes was chosen.
+    The highest number allowed since the oldest of these nodes was chosen counts.
     """
 
     def __init__(self, world: World, report: Report) -> None:
@@ -53,12 +53,12 @@ class Budgets:
         self._said: dict[str, list[tuple[datetime, list[JsonObject]]]] = {}
         self._sizes: dict[str, list[tuple[datetime, int]]] = {}
         self.disrupted: set[str] = set()
-        """Names of claims that an operator has deleted for a gentle reason."""
+        """Names of claims that an operator deleted for a voluntary disruption."""
         world.store.subscribe(NODE_POOL, self._on_pool)
         world.store.subscribe(NODE_CLAIM, self._on_claim)
 
     def note(self, claim: JsonObject) -> None:
-        """Take note of a claim that an operator is about to delete."""
+        """Check a claim that an operator is about to delete."""
         if reason_of(claim) not in _GENTLE or _has_deleted_node(self._world, claim):
             return
         self.disrupted.add(claim["metadata"]["name"])
@@ -113,7 +113,7 @@ class Moves:
         self._snapshot_of = snapshot_of
 
     def note(self, claim: JsonObject) -> None:
-        """Take note of a claim that an operator is about to delete."""
+        """Check a claim that an operator is about to delete."""
         snapshot = self._snapshot_of()
         is_asked_for = reason_of(claim) in _GENTLE and not _has_deleted_node(self._world, claim)
         if not is_asked_for or snapshot is None:

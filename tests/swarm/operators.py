@@ -1,4 +1,4 @@
-"""Operators that live, die and are replaced, behind ports that do not always work."""
+"""Operators that crash and restart, behind ports with faults."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -33,7 +33,7 @@ _SIZES: Final = ("2x", "4x", "8x")
 
 
 def small_catalog() -> Catalog:
-    """Return a dozen types, so that decisions are quick."""
+    """Return a catalog of a dozen types, so that decisions are fast."""
     catalog = kwok_catalog()
     types = [
         each
@@ -49,7 +49,7 @@ SMALL: Final = small_catalog()
 
 
 class StoryContext:
-    """What all operators of a story share: the world, and who sees what they do."""
+    """The world, the recording ports and the checks that all operators of a story share."""
 
     def __init__(
         self,
@@ -70,10 +70,10 @@ class StoryContext:
         self._deadlines = Deadlines(world)
         self.objects = WitnessedObjects(world, report, self.outage, self._deadlines)
         self.orders: list[str] = []
-        """What was launched and terminated."""
+        """Launches and terminations."""
         self.acting: set[str] = set()
         self.operator: Operator | None = None
-        """The one that has begun to act last."""
+        """The operator that began to act last."""
         self.ledger = Ledger(report)
         budgets, moves = Budgets(world, report), Moves(world, report, self._snapshot)
         self.objects.on_disruption += [budgets.note, moves.note]
@@ -86,11 +86,11 @@ class StoryContext:
 
     @property
     def action_count(self) -> int:
-        """How much was written, launched and terminated so far."""
+        """The number of writes, launches and terminations so far."""
         return len(self.objects.writes) + len(self.orders)
 
     def _snapshot(self) -> Snapshot | None:
-        """Return the cluster as the operator sees it."""
+        """Return the snapshot of the operator."""
         return None if self.operator is None else self.operator.mirror.snapshot()
 
     def emit(self, notice: Notice) -> None:
@@ -108,7 +108,7 @@ class StoryContext:
 
 
 class Replica:
-    """One of the operators: a process that is started again whenever it ends."""
+    """One operator process, restarted whenever it ends."""
 
     def __init__(
         self, name: str, context: StoryContext, crashes: list[Crash], pauses: list[float]
@@ -125,7 +125,7 @@ class Replica:
         self._is_calm = False
 
     async def run(self, *, has_rivals: bool) -> None:
-        """Live again and again, until cancelled."""
+        """Run and restart the operator until cancelled."""
         while self.lives < _LIVES_MAX:
             self.lives += 1
             crash = Crash() if self._is_calm or not self._crashes else self._crashes.pop(0)
@@ -139,13 +139,13 @@ class Replica:
             await asyncio.sleep(0.0 if self._is_calm else next(self._pauses))
 
     def calm(self) -> None:
-        """Die no more of any crash; one that is ahead comes now."""
+        """Cause the pending crash now, and no more crashes later."""
         self._is_calm = True
         if self._is_doomed:
             self._life.end()
 
     def end(self) -> None:
-        """Kill it."""
+        """Kill the operator."""
         self._life.end()
 
     async def _live(self, *, has_rivals: bool) -> None:

@@ -1,4 +1,4 @@
-"""Plays a story: a cluster, operators, trouble, then calm."""
+"""Plays a story: a cluster, operators, failures, then a calm end."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -40,10 +40,10 @@ from tests.swarm.troubles import (
 from tests.swarm.watchdog import Watchdog
 
 QUIET_SECONDS: Final = 600
-"""For so long nothing may be written before a story has come to rest."""
+"""A story ends after this time without writes."""
 _LOOK_SECONDS: Final = 30
 _LAUNCHES_IN_THE_FIRST_HOUR: Final = 20
-"""For one pod by one operator: one at once, and one after each pause; none is longer than that."""
+"""Most launches in vain for one pod by one operator: one at once, and one after each pause."""
 _CALM_SECONDS_MAX: Final = 2 * 3600
 _SETTINGS: Final = WorldSettings(
     timing=Timing(boot_seconds=20, ready_seconds=5, jitter_percent=40), has_events=False
@@ -53,7 +53,7 @@ _OPTIONS: Final = Options(gates=Gates(static_capacity=True, capacity_buffer=True
 
 @dataclass(frozen=True)
 class Story:
-    """Everything that a seed decides."""
+    """All that follows from a seed."""
 
     seed: int
     cluster: Cluster
@@ -61,7 +61,7 @@ class Story:
     faults: list[Fault]
     crashes: list[Crash]
     outages: list[tuple[float, float]]
-    """When they begin, and how long they last."""
+    """The begin and the duration of each outage."""
     seconds: int
     pauses: list[float]
     has_cloud: bool
@@ -71,18 +71,18 @@ class Story:
 
 @dataclass
 class Ending:
-    """How a story ended."""
+    """The result of a story."""
 
     findings: list[Finding] = field(default_factory=list)
     rest_second: float = 0.0
-    """When everything had come to rest."""
+    """The second of the last write."""
     lives: int = 0
     launches: int = 0
     timeline: str = ""
 
 
 def random_story(seed: int) -> Story:
-    """Throw a story; the same seed gives the same one."""
+    """Draw a story; equal seeds give equal stories."""
     dice = Dice(seed)
     seconds = dice.one([120, 300, 900, 1800])
     return Story(
@@ -127,7 +127,7 @@ class _Play:
         Watchdog(self._world, self._report)
 
     async def play(self) -> Ending:
-        """Let everything happen."""
+        """Play the story."""
         self._world.start()
         self._furnish()
         if self._story.has_closed_pool:
@@ -184,7 +184,7 @@ class _Play:
             replica.calm()
 
     async def _rest(self) -> None:
-        """Wait until there were no writes for a while, then look around."""
+        """Wait until there were no writes for a while, then check the laws."""
         loop = asyncio.get_running_loop()
         end = loop.time() + _CALM_SECONDS_MAX
         counted, since = self._context.action_count, loop.time()
@@ -200,7 +200,7 @@ class _Play:
         await self._judge()
 
     def _count_launches(self) -> None:
-        """Compare the launches for the pod that none was of use to with how many there may be."""
+        """Check that the launches in vain for the pod of the closed NodePool were few."""
         launches = {
             each for each in self._context.orders if each.startswith(f"launch {CLOSED_POOL}-")
         }

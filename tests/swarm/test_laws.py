@@ -1,4 +1,4 @@
-"""The judges of a story see what is wrong."""
+"""The checks of a story find broken laws."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ from tests.swarm.witnesses import Deadlines, WitnessedCloud, WitnessedObjects
 
 
 class Reports:
-    """Keeps what is reported."""
+    """Keeps the reported laws."""
 
     def __init__(self) -> None:
         self.laws: list[Law] = []
