@@ -1,4 +1,4 @@
-"""Clusters in which kube-scheduler does not put pods where they were planned, on virtual time."""
+"""Clusters in which kube-scheduler does not bind pods to their planned nodes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -52,7 +52,7 @@ class Witness(Deaf):
         self.remarks.append(remark)
 
     def launches_for(self, prefix: str) -> list[datetime]:
-        """Return when nodes were launched for pods whose names begin so."""
+        """Return the times of launches for pods whose names have a prefix."""
         return [
             snapshot.now
             for snapshot, verdict in self.decisions
@@ -65,7 +65,7 @@ class Witness(Deaf):
         return [(b - a) / timedelta(seconds=1) for a, b in pairwise(moments)]
 
     def refusals(self) -> list[str]:
-        """Return why launches were withheld, one after the other."""
+        """Return the reasons of withheld launches, in order."""
         return [
             refusal.detail
             for _, verdict in self.decisions
@@ -76,7 +76,7 @@ class Witness(Deaf):
 
 @asynccontextmanager
 async def cluster(witness: Witness) -> AsyncIterator[World]:
-    """Have a cluster with a NodePool and an operator."""
+    """Run a cluster with a NodePool and an operator."""
     async with (
         embedded_world(BRISK) as world,
         operating(world, notices=witness, voice=witness, journal=witness),
@@ -87,7 +87,7 @@ async def cluster(witness: Witness) -> AsyncIterator[World]:
 
 
 def push_out(world: World, app: str, seconds: float) -> None:
-    """Put another pod in the place of each pod of an app, so long after it has got a node."""
+    """Replace each pod of an app some seconds after it was bound to a node."""
 
     def end(name: str, node: str) -> None:
         world.store.delete(POD, name, namespace="default")
@@ -105,7 +105,7 @@ def push_out(world: World, app: str, seconds: float) -> None:
 
 
 def end_nodes(world: World) -> None:
-    """Cordon and delete each node as soon as it has registered, before it opens."""
+    """Cordon and delete each node as soon as it is registered, before its gate opens."""
 
     def end(name: str) -> None:
         world.store.patch(NODE, name, Patch(PatchType.MERGE, {"spec": {"unschedulable": True}}))

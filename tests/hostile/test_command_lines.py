@@ -1,4 +1,4 @@
-"""Command lines, files and streams made to confuse: each ends in an error of its own."""
+"""Malformed command lines, files and streams: each ends in its own error."""
 
 import io
 import json
@@ -34,7 +34,7 @@ def pod(spec: str) -> str:
 
 
 def run_program(*words: str, stdin: str = "") -> tuple[int, list[str], int]:
-    """Run the program in this process: its exit code, the codes it names, and its hints."""
+    """Run the program in this process; return exit code, error codes, and number of hints."""
     out, err = io.StringIO(), io.StringIO()
     channels = Channel(out, has_colour=False), Channel(err, has_colour=False)
     code = execute(words, Terminal(io.StringIO(stdin), *channels))
@@ -79,7 +79,7 @@ FILES: Final = [
     ("run --kubeconfig FILE", kubeconfig(f"{SERVER}, certificate-authority: {LONG}"), "KP1007"),
     ("cluster --kubeconfig FILE", DEEP, "KP1006"),
 ]
-"""A command on a file, what is in it, and the error that comes of it."""
+"""A command on a file, the content of the file, and the expected error."""
 
 
 @pytest.mark.parametrize(("command", "text", "code"), FILES)

@@ -76,7 +76,9 @@ class Timeline:
 
     def text(self) -> str:
         """Return the timeline so far."""
-        events = {place: _announcement(place.about, whom) for place, whom in self._announced.items()}
+        events = {
+            place: _announcement(place.about, whom) for place, whom in self._announced.items()
+        }
         lines = {**self._lines, **events}
         order = {place: number for number, place in enumerate(lines)}
         said: dict[str, str] = {}

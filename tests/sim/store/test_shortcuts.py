@@ -1,4 +1,4 @@
-"""The short ways of those who live in the cluster do what the long ones do."""
+"""The fast paths of the store for simulated controllers do the same as the general calls."""
 
 import pytest
 
@@ -20,7 +20,7 @@ HELD = ["example.com/wait"]
 
 @pytest.fixture
 def twin(clock: SetClock) -> Store:
-    """Have another store in which the same happens."""
+    """Return a second store with equal objects."""
     return Store(clock)
 
 
