@@ -63,13 +63,13 @@ class Budgets:
             return
         self.disrupted.add(claim["metadata"]["name"])
         pool = _pool_of(claim)
-        going = [claim, *(each for each in self._claims(pool) if self._is_going(each, claim))]
-        allowed = self._allowed(pool, reason_of(claim), min(map(_marked, going)) - _LATE)
-        if len(going) > allowed:
-            names = ", ".join(sorted(each["metadata"]["name"] for each in going))
+        deleting = [claim, *(each for each in self._claims(pool) if self._counts(each, claim))]
+        allowed = self._allowed(pool, reason_of(claim), min(map(_marked, deleting)) - _LATE)
+        if len(deleting) > allowed:
+            names = ", ".join(sorted(each["metadata"]["name"] for each in deleting))
             self._report(Law.DISRUPTION, f"{pool}: {names} go at once, {allowed} may")
 
-    def _is_going(self, each: JsonObject, claim: JsonObject) -> bool:
+    def _counts(self, each: JsonObject, claim: JsonObject) -> bool:
         name = each["metadata"]["name"]
         return (
             name in self.disrupted

@@ -97,9 +97,9 @@ def _orphans(world: World, machines: Sequence[Machine]) -> Iterator[Finding]:
         if machine.provider_id not in claims:
             yield Finding(Law.ORPHAN, f"machine {machine.provider_id} of {machine.claim}")
     for node in world.store.list(NODE):
-        name, is_going = node["metadata"]["name"], "deletionTimestamp" in node["metadata"]
+        name, is_deleting = node["metadata"]["name"], "deletionTimestamp" in node["metadata"]
         is_ours = (node.get("spec") or {}).get("providerID") in claims
-        if not is_ours and not (is_going and _is_held(world, name)):
+        if not is_ours and not (is_deleting and _is_held(world, name)):
             yield Finding(Law.ORPHAN, f"node {name}")
 
 
