@@ -70,7 +70,7 @@ def main() -> int:
             worlds=[] if asked.quick or asked.names else measure_worlds(),
         )
     )
-    # What is measured apart stays as it is.
+    # Keep the sections that other benchmarks write.
     before = page.read_text() if page.exists() else ""
     for title in (CONSOLIDATION, BESIDE, NOMINATIONS):
         text = with_section(text, section_of(before, title))
@@ -81,7 +81,7 @@ def main() -> int:
 
 def _measure_own(name: str, asked: argparse.Namespace) -> Measurement:
     path = make_file(name, FILES)
-    # The other solver does not know running nodes, and would decide something else.
+    # The other solver ignores running nodes, so that its decision would differ.
     against = None if name.startswith(HAS_NODES) else asked.against
     return measure_file(path, rounds=asked.rounds, against=against)
 

@@ -1,5 +1,5 @@
 """
-Measure the catalog of EC2 and what decisions and launches cost with it.
+Measure decisions and launches with the catalog of EC2.
 
     python -m benchmarks.aws    half a minute; it needs the extra aws-fake
 """
@@ -47,7 +47,7 @@ _TEMPLATE: Final = "karpenter.k8s.aws/1"
 
 
 class _Nothing:
-    """Machines that never boot."""
+    """Ignores boots and halts: no machine runs."""
 
     def boot(self, hardware: Hardware) -> None:
         """Do nothing."""

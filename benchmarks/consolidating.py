@@ -1,5 +1,5 @@
 """
-Measure decisions about nodes in use, and write their section of docs/benchmarks.md.
+Measure consolidation decisions, and write their section of docs/benchmarks.md.
 
     python -m benchmarks.consolidating                           a minute
     python -m benchmarks.consolidating --dir DIR --figures FILE  also beside recorded figures
@@ -52,7 +52,7 @@ time: read times as orders of magnitude. Karpenter considers 100 nodes at most i
 
 
 class Figure(Struct, frozen=True):
-    """What Karpenter's recorded runs of a method on one file come to."""
+    """The medians of Karpenter's recorded runs of a method on one file."""
 
     seconds: float
     removed: int
@@ -60,7 +60,7 @@ class Figure(Struct, frozen=True):
 
 
 class _Recorded(Struct, frozen=True):
-    """A recorded result line, as far as it is of use."""
+    """The fields read from a recorded result line."""
 
     workload: str
     decisions: tuple[Mapping[str, object], ...]
@@ -68,11 +68,11 @@ class _Recorded(Struct, frozen=True):
 
 
 def measure(path: Path, *, converges: bool = False, rounds: int = ROUNDS) -> list[Consolidated]:
-    """Run a file some times; every command is checked."""
+    """Run a file several times; every command is checked."""
     command = [*KARPY, "bench", str(path), "--runs", str(rounds)]
     if converges:
         command.append("--converge")
-    # A command that breaks a rule ends with 1, and still prints its result.
+    # `karpy bench` exits with 1 if a command breaks a rule, and still prints its result.
     text = output(command, seconds_max=_SECONDS_MAX, codes=(0, 1))
     runs = [msgspec.json.decode(line, type=Consolidated) for line in text.splitlines()]
     tell(f"{path.stem:24} {min(each.wall_s for each in runs):8.3f} s")
@@ -80,20 +80,20 @@ def measure(path: Path, *, converges: bool = False, rounds: int = ROUNDS) -> lis
 
 
 class Questions(Struct, frozen=True):
-    """Seconds of CPU that questions about all nodes of a snapshot take once it is known."""
+    """CPU seconds of questions about all nodes of an indexed snapshot."""
 
     workload: str
     nodes: int
     at_any_price: float
-    """To find other places for the pods of each node, one node after the other."""
+    """To find places for the pods of each node, one node after the other."""
     for_less: float
-    """As well, on nodes that cost less than the one in question."""
+    """The same, with new nodes that cost less than the node in question."""
     next_pass: float
-    """To ask all methods about a snapshot that is like the last one but for a pod."""
+    """To run all methods on a snapshot that differs from the last one in one pod."""
 
 
 def ask(path: Path, *, rounds: int = ROUNDS) -> Questions:
-    """Ask about every node of a file; the best of some rounds counts."""
+    """Time the questions about every node of a file; the best of some rounds counts."""
     snapshot = read_workload(parse_workload(path, read_bytes(path)), str(path))
     made = _pass(snapshot, None)
     prices, problem = made.evaluation.prices, Problem.of(snapshot)
@@ -143,7 +143,7 @@ def section_text(
     figures: Mapping[tuple[str, str], Figure],
     command: str,
 ) -> str:
-    """Write the section."""
+    """Return the section."""
     parts = [
         TITLE,
         f"{_ABOUT}\n{describe_machine()}.",
@@ -240,7 +240,7 @@ def _figure(decisions: Sequence[Mapping[str, object]]) -> Figure:
     def middle(name: str) -> float:
         return median(float(str(each.get(name, 0))) for each in decisions)
 
-    # Finding candidates is a part of our decisions, and was recorded apart from theirs.
+    # Karpy's times include the search for candidates; Karpenter's were recorded separately.
     seconds = middle("candidate_s") + middle("decision_s")
     removed = (each["removed"] for each in decisions)
     counts = [len(each) if isinstance(each, list) else 0 for each in removed]

@@ -1,4 +1,4 @@
-"""Figures of Karpenter itself, recorded by others as karpbench/v1 result lines."""
+"""Figures of Karpenter itself, recorded as karpbench/v1 result lines."""
 
 from pathlib import Path
 from statistics import median
@@ -10,18 +10,18 @@ from benchmarks.processes import Outcome
 
 
 class Figure(Struct, frozen=True):
-    """What all recorded runs of one workload come to."""
+    """The summary of all recorded runs of one workload."""
 
     runs: int
     best_s: float
     median_price: float
     lowest_price: float
     failed: tuple[int, ...]
-    """Pods without a place, each number that occurred once."""
+    """The distinct numbers of unschedulable pods."""
 
 
 def read_figures(place: Path) -> dict[str, Figure]:
-    """Read a file of result lines, or all `provision*.jsonl` of a folder; no run cut short."""
+    """Read a file of result lines, or all `provision*.jsonl` of a folder; skip timed-out runs."""
     files = sorted(place.glob("provision*.jsonl")) if place.is_dir() else [place]
     by_name: dict[str, list[Outcome]] = {}
     for path in files:

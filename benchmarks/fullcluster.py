@@ -1,4 +1,4 @@
-"""A cluster that is rather full: the objects of nodes, NodeClaims and pods."""
+"""The objects of a well-filled cluster: nodes, NodeClaims and pods."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _NODE_CLASS: Final = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "na
 
 
 def pool_object() -> JsonObject:
-    """Make a NodePool that takes everything."""
+    """Return a NodePool without requirements."""
     template = {"spec": {"requirements": [], "nodeClassRef": _NODE_CLASS}}
     return {"metadata": {"name": "default"}, "spec": {"template": template}}
 
@@ -36,7 +36,7 @@ _ROOM: Final = {"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage
 
 
 def node_object(number: int) -> JsonObject:
-    """Make a node that is ready."""
+    """Return a node that is Ready."""
     registered = {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}
     return {
         "metadata": {"name": f"node-{number}", "labels": {**_labels(number), **registered}},
@@ -50,7 +50,7 @@ def node_object(number: int) -> JsonObject:
 
 
 def claim_object(number: int) -> JsonObject:
-    """Make the NodeClaim of a node."""
+    """Return the NodeClaim of a node."""
     return {
         "metadata": {
             "name": f"claim-{number}",
@@ -70,7 +70,7 @@ def claim_object(number: int) -> JsonObject:
 
 
 def claim_status(number: int) -> JsonObject:
-    """Make the status of a NodeClaim whose node is there."""
+    """Return the status of an initialized NodeClaim."""
     done = {"status": "True", "reason": "Done", "message": "", "observedGeneration": 1}
     done["lastTransitionTime"] = "2026-01-01T00:00:00Z"
     return {
@@ -85,7 +85,7 @@ def claim_status(number: int) -> JsonObject:
 
 
 def pod_object(name: str, workload: int, cpu_milli: int, node: str = "") -> JsonObject:
-    """Make a pod: a fifth of the workloads is spread over zones, a fifth is anti-affine."""
+    """Return a pod; a fifth of the workloads spreads over zones, a fifth has anti-affinity."""
     app = f"app-{workload}"
     requests = {"cpu": f"{cpu_milli + workload % 7 * 10}m", "memory": f"{2 + workload % 5}Gi"}
     chosen = {"matchLabels": {"app": app}}

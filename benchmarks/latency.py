@@ -1,13 +1,12 @@
 """
-How long a pending pod waits for its machine to be asked for, once the batch window is over.
+Measure the time from the end of the batch window to the launch of a machine for a pending pod.
 
     python -m benchmarks.latency [--rounds 60] [--profile]
 
-On the embedded cluster: 1,000 nodes and 10,000 pods are in the mirror, a few pods wait. From the
-end of the batch window on until the cloud is asked to launch: the snapshot, the decision, the
-NodeClaim, and what the lifecycle writes before. There is no network and nothing to wait for, so
-that CPU time counts, which a busy machine does not make much longer. Prints one line; exits with 3
-if the 95th percentile is above what it may be.
+On the embedded cluster with 1,000 nodes and 10,000 pods in the mirror, and a few pending pods. The
+time covers the snapshot, the decision, the NodeClaim, and the writes of the lifecycle before the
+call to the cloud. Without a network there are no waits, so CPU time is measured, which varies
+little on a busy machine. Prints one line; exits with 3 if the 95th percentile exceeds its limit.
 """
 
 import argparse
@@ -64,57 +63,57 @@ _SECONDS_MAX: Final = 120.0
 
 
 class Latency(Struct, frozen=True):
-    """How long one round took, in milliseconds, from the end of the batch window on."""
+    """The times of one round in milliseconds, from the end of the batch window."""
 
     applied: float
-    """Until the last NodeClaim was about to be written."""
+    """Until just before the last NodeClaim is written."""
     launched: float
-    """Until the cloud was asked for the last machine."""
+    """Until the last launch call to the cloud."""
 
 
 class Silence:
-    """Hears everything, and says nothing."""
+    """An audience that ignores everything."""
 
     def deciding(self, snapshot: Snapshot) -> None:
-        """Hear what is about to be decided on."""
+        """Ignore a snapshot."""
 
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
-        """Hear what was decided."""
+        """Ignore a verdict."""
 
     def places(self) -> dict[str, str]:
-        """Know of no pod that is on its way."""
+        """Return no nominated pods."""
         return {}
 
     def settling(self) -> tuple[str, ...]:
-        """Know of no pod that waits."""
+        """Return no NodeClaims."""
         return ()
 
     def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
-        """Withhold nothing."""
+        """Return no launches in vain."""
         del snapshot
         return ()
 
     def nominated(self, nomination: Nomination, claim: str) -> None:
-        """Hear of a node that pods are expected on."""
+        """Ignore a nomination."""
 
     def launched(self, claim: str, launch: Launch) -> None:
-        """Hear of a NodeClaim."""
+        """Ignore a NodeClaim."""
 
     def failed(self, launch: Launch, error: KarpyError) -> None:
-        """Hear of a launch that failed."""
+        """Ignore a failed launch."""
 
     def emit(self, notice: Notice) -> None:
-        """Hear a notice."""
+        """Ignore an event."""
 
     def count(self, count: Count) -> None:
-        """Hear of something that is counted."""
+        """Ignore a count."""
 
     def remark(self, remark: Remark) -> None:
-        """Hear of a line for the log."""
+        """Ignore a log line."""
 
 
 class Cloud:
-    """A cloud that is asked, and has nothing."""
+    """A cloud that records launch calls and refuses them."""
 
     name: Final = "empty"
     repair_policies: Final = ()
@@ -124,56 +123,56 @@ class Cloud:
         self._catalog = catalog
 
     def start(self) -> None:
-        """Have nothing to begin."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Have nothing to end."""
+        """Do nothing."""
 
     def catalog(self) -> Catalog:
-        """List what it would sell."""
+        """Return the catalog."""
         return self._catalog
 
     async def launch(self, spec: LaunchSpec) -> Machine:
-        """Note when it was asked."""
+        """Record the time of the call, and refuse."""
         self.asked_at.append(time.process_time())
         raise NoCapacity(claim=spec.claim, options=len(spec.options))
 
     async def terminate(self, provider_id: str) -> None:
-        """Have nothing to end."""
+        """Raise MachineNotFound."""
         raise MachineNotFound(provider_id=provider_id)
 
     async def machine(self, provider_id: str) -> Machine:
-        """Have nothing to show."""
+        """Raise MachineNotFound."""
         raise MachineNotFound(provider_id=provider_id)
 
     async def machines(self) -> Sequence[Machine]:
-        """Have nothing to list."""
+        """Return no machines."""
         return ()
 
     async def drift(self, claim: ClaimRecord) -> str:
-        """Find no drift."""
+        """Return no drift."""
         del claim
         return ""
 
     async def reboot(self, provider_id: str, operation: str) -> None:
-        """Have nothing to switch off and on."""
+        """Raise MachineNotFound."""
         del operation
         raise MachineNotFound(provider_id=provider_id)
 
 
 class TimedCluster(MirroredCluster):
-    """Notes when decisions are applied."""
+    """Records the times at which launches are applied."""
 
     applied_at: float = 0.0
 
     async def apply(self, launch: Launch) -> str:
-        """Note the time, then do as usual."""
+        """Record the time, then create the NodeClaim."""
         self.applied_at = time.process_time()
         return await super().apply(launch)
 
 
 class Bench:
-    """A cluster that waits for pods, with the part that is measured."""
+    """A filled cluster, with the controllers to measure."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -205,7 +204,7 @@ class Bench:
             store.create(POD, pod_object(name, workload, 1400, node=f"node-{number % NODES}"))
 
     async def measure(self, rounds: int) -> list[Latency]:
-        """Measure round after round on the same mirror."""
+        """Measure some rounds on the same mirror."""
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(self.mirror.run())]
             await self.mirror.wait_until_listed()
@@ -219,7 +218,7 @@ class Bench:
         store, self.cloud.asked_at = self.world.store, []
         names = [f"new-{number}-{each}" for each in range(WAITING)]
         for each, name in enumerate(names):
-            # Too large for what is left on any node.
+            # The pod is too large for the free resources of any node.
             pod = store.create(POD, pod_object(name, (number * WAITING + each) % WORKLOADS, 3000))
             store.replace(POD, {**pod, "status": UNSCHEDULABLE}, subresource="status")
         await _until(lambda: all(f"default/{each}" in self.mirror.pods.values for each in names))
@@ -236,7 +235,7 @@ class Bench:
         return latency
 
     async def _clean(self, names: Sequence[str]) -> None:
-        """Take away what the round has made; the cloud's no has deleted the claims already."""
+        """Delete the pods of a round; its NodeClaims were deleted after the refused launch."""
         store = self.world.store
         for name in names:
             store.delete(POD, name, namespace="default", removal=Removal(grace_seconds=0))
@@ -258,7 +257,7 @@ class Bench:
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    """Let others work until something holds; there is nothing to wait for but them."""
+    """Yield to other tasks until a condition holds."""
     deadline = time.monotonic() + _SECONDS_MAX
     while not holds():
         if time.monotonic() > deadline:
@@ -279,7 +278,7 @@ def main(words: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(words)
     bench = Bench()
     bench.fill()
-    # The store stands for an API server, a process of its own: its objects are not ours to trace.
+    # The store stands for an API server, a separate process: exclude its objects from collection.
     gc.collect()
     gc.freeze()
     profile = cProfile.Profile()

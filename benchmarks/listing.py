@@ -1,10 +1,11 @@
 """
-What it costs to list pods from a real API server, against kubernetes_asyncio.
+Measure lists of pods from a real API server, compared with kubernetes_asyncio.
 
     python -m benchmarks.listing [--pods 10000]
 
-Starts a control plane, fills it, and has each client list all pods in a process of its own; CPU
-time counts, so that a busy machine does not. Exits with 3 if we need more than a fifth.
+Starts a control plane, fills it, and lets each client list all pods in a process of its own. CPU
+time is measured, since it varies little on a busy machine. Exits with 3 if Karpy needs more than a
+fifth.
 """
 
 import argparse
@@ -92,7 +93,7 @@ async def _list_ours(kubeconfig: str, pods: int) -> float:
 
 
 async def _list_theirs(kubeconfig: str, pods: int) -> float:
-    # The rival is a large import that only its own process should pay for.
+    # Import the large package only in the process that measures it.
     client, config = (import_module(f"kubernetes_asyncio.{each}") for each in ("client", "config"))
     await config.load_kube_config(kubeconfig)
     async with client.ApiClient() as api:
@@ -110,7 +111,7 @@ async def _list_theirs(kubeconfig: str, pods: int) -> float:
 
 
 async def _fill(kubeconfig: str, pods: int) -> None:
-    """Make pods as workloads make them, with a scheduler that does not exist."""
+    """Create pods like those of workloads, with a scheduler name that no scheduler serves."""
     gate = asyncio.Semaphore(_AT_ONCE)
     async with Connection(find_access(kubeconfig=kubeconfig), rate=Rate(5000, 5000)) as connection:
 

@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine on which the figures were measured."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ _REFERENCE_STEPS: Final = 5_000_000
 
 
 def describe_machine() -> str:
-    """Say in one sentence what this machine is."""
+    """Return one sentence about this machine."""
     model = _field(_CPU, "model name") or platform.processor() or platform.machine()
     parts = [f"{os.cpu_count()} cores of {model}"]
     if total := _field(_MEMORY, "MemTotal"):
@@ -23,7 +23,7 @@ def describe_machine() -> str:
 
 
 def reference_seconds() -> float:
-    """Time a fixed piece of pure Python, so that figures of two machines can be compared."""
+    """Time a fixed piece of pure Python, to compare figures of different machines."""
     times = []
     for _ in range(3):
         began = time.perf_counter()

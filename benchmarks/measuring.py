@@ -1,4 +1,4 @@
-"""Measure workload files in some rounds, opponents by turns, so that noise hits both."""
+"""Measure workload files in rounds, alternating with another solver, so that noise hits both."""
 
 import subprocess
 import sys
@@ -15,18 +15,18 @@ BIG_BYTES: Final = 10_000_000
 ROUNDS_OF_BIG: Final = 3
 SOUND: Final = "sound"
 HAS_NODES: Final = "mixed"
-"""Names of workloads with running nodes start like this."""
+"""The prefix of the names of workloads with running nodes."""
 
 
 class Measurement(Struct, frozen=True):
-    """Everything measured on one file."""
+    """All runs on one file."""
 
     name: str
     ours: tuple[Outcome, ...]
     theirs: tuple[Outcome, ...] = ()
-    """As many runs as ours, so that luck is shared out evenly; maybe on another file."""
+    """As many runs of the other solver, or of Karpy on another file."""
     verdict: str = SOUND
-    """What our checker said of the plan: `sound`, `3 breaches`, or that it ran out of time."""
+    """The verdict of the checker: `sound`, `3 breaches`, or that it ran out of time."""
 
     @property
     def best(self) -> Outcome:
@@ -39,10 +39,10 @@ class Measurement(Struct, frozen=True):
     @property
     def ratio(self) -> float | None:
         """
-        Our time as a multiple of theirs: best against best, or the turn in the middle if worse.
+        Our time divided by theirs: of the best runs, or the median over the turns if larger.
 
-        A machine that others use, too, changes its speed every few seconds. The best of each may
-        have come at different speeds; a turn has both at one, but is a single run.
+        The speed of a shared machine changes every few seconds. The best runs may have had
+        different speeds; the two runs of a turn have about the same speed, but are single runs.
         """
         other = self.their_best
         if other is None:
@@ -66,9 +66,9 @@ def measure_file(
     seconds_to_check: int = SECONDS_TO_CHECK,
 ) -> Measurement:
     """
-    Measure one file, by turns with the prototype `against` us or with ourselves on a file `beside`.
+    Measure one file, alternating with the solver `against` or with Karpy on the file `beside`.
 
-    One more run, whose time does not count, is for our checker.
+    One more run, which is not timed, is for the checker.
     """
     if beside is None and path.stat().st_size > BIG_BYTES:
         rounds = min(rounds, ROUNDS_OF_BIG)
@@ -86,7 +86,7 @@ def measure_file(
 
 
 def progress(measurement: Measurement) -> str:
-    """Say in one line how it went."""
+    """Return one line about a measurement."""
     best = measurement.best
     text = f"{measurement.name:24} {best.wall_s:8.3f} s {best.pods_per_s:10,.0f} pods/s"
     text += f" {best.nodes:6,} nodes {best.total_price:12,.2f} $/h"
@@ -97,7 +97,7 @@ def progress(measurement: Measurement) -> str:
 
 
 def tell(text: str) -> None:
-    """Report progress on stderr, at once."""
+    """Print progress on stderr at once."""
     print(text, file=sys.stderr, flush=True)
 
 

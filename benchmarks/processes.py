@@ -1,4 +1,4 @@
-"""Run Karpy, and whatever it is compared with, each time in a process of its own."""
+"""Run Karpy and other programs, each time in a process of its own."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ KARPY = (sys.executable, "-m", "karpy")
 
 
 class Outcome(Struct, frozen=True):
-    """What the comparison needs of a karpbench/v1 result line."""
+    """The fields read from a karpbench/v1 result line."""
 
     workload: str
     pods: int
@@ -29,11 +29,11 @@ class Outcome(Struct, frozen=True):
 
 
 class RunFailed(Exception):
-    """A process ended badly; the message holds the end of what it said."""
+    """A process failed; the message has the end of its output."""
 
 
 def make_file(name: str, folder: Path) -> Path:
-    """Generate a workload by Karpy's own command."""
+    """Generate a workload with `karpy workload`."""
     output([*KARPY, "workload", name, "--out", str(folder)], seconds_max=600)
     return folder / f"{name}.json"
 
@@ -41,11 +41,11 @@ def make_file(name: str, folder: Path) -> Path:
 def run_karpy(
     path: Path, *, is_checked: bool = False, detail_to: Path | None = None, seconds_max: int = 900
 ) -> Outcome:
-    """Decide once; if asked, check the plan, or leave the result with all names in a file."""
+    """Run one decision; optionally check the plan, or write the detailed result to a file."""
     command = [*KARPY, "bench", str(path), "--check" if is_checked else "--no-check"]
     if detail_to is not None:
         command.append("--detail")
-    # A plan that breaks a rule ends with 1, and still prints its result.
+    # `karpy bench` exits with 1 if the plan breaks a rule, and still prints its result.
     line = output(command, seconds_max=seconds_max, codes=(0, 1))
     if detail_to is not None:
         detail_to.write_text(line)
@@ -53,16 +53,16 @@ def run_karpy(
 
 
 def run_prototype(script: Path, path: Path, *, seconds_max: int = 900) -> Outcome:
-    """Decide once with another program that prints a result line."""
+    """Run one decision of another program that prints a result line."""
     command = [sys.executable, str(script), str(path), "--runs", "1"]
     return _decoded(output(command, seconds_max=seconds_max), path)
 
 
 def run_checker(script: Path, workload: Path, result: Path) -> str:
-    """Ask an independent checker; return empty if it agrees, else the end of what it said."""
+    """Run an independent checker; return the end of its output if it found a fault, else empty."""
     command = [sys.executable, str(script), str(workload), str(result)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    # One that found nothing to check ends well, too, but says nothing.
+    # A checker that found nothing to check also exits with 0, but prints nothing.
     if done.returncode == 0 and done.stdout.strip():
         return ""
     return (done.stdout + done.stderr)[-500:].strip() or "it said nothing"

@@ -1,4 +1,4 @@
-"""The page with the figures, as Markdown."""
+"""The benchmark page as Markdown."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,21 +21,21 @@ _BEST_OF_NOTE: Final = "Times are the best of the runs made, each in a fresh pro
 
 
 class Page(Struct, frozen=True):
-    """What there is to report."""
+    """The content of the benchmark page."""
 
     command: str
     own: Sequence[Measurement] = ()
     opponent: str = ""
-    """Name of the program Karpy was compared with, if any."""
+    """The name of the solver compared with, empty if none."""
     compared: Sequence[Measurement] = ()
-    """Measured on the very files for which there are recorded figures."""
+    """Measurements of files with recorded figures of Karpenter."""
     figures: Mapping[str, Figure] = {}
     worlds: Sequence[Line] = ()
-    """What the benchmarks of the worlds said."""
+    """The lines of `benchmarks.worlds`."""
 
 
 def page_text(page: Page) -> str:
-    """Write the whole page."""
+    """Return the whole page."""
     parts = [
         "# Benchmarks",
         "<!-- Written by `make bench`; edit benchmarks/rules.md or benchmarks/report.py. -->",
@@ -52,7 +52,7 @@ def page_text(page: Page) -> str:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a Markdown table; all columns but the first are numbers."""
+    """Return a Markdown table whose columns, except the first, are numbers."""
     ruler = ["---", *["---:"] * (len(titles) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (titles, ruler, *rows))
 
@@ -101,7 +101,7 @@ def _own_row(each: Measurement, *, has_opponent: bool) -> list[str]:
 
 
 def growth(measurements: Sequence[Measurement]) -> list[tuple[str, int, int, float]]:
-    """List family, smaller size, larger size and how many times longer the larger one takes."""
+    """Return per family: two sizes, and the ratio of their times."""
     times = {each.name: each.best.wall_s for each in measurements}
     families = dict.fromkeys(each.name.rpartition("-")[0] for each in measurements)
     return [

@@ -1,12 +1,11 @@
 """
-What the operator costs once a cluster of 1,000 nodes has come to rest.
+Measure the CPU use of the operator on an idle cluster of 1,000 nodes.
 
     python -m benchmarks.resting [--nodes 1000] [--seconds 120]
 
-On a real control plane with real KWOK for kubelets, whose nodes report as real ones do: two pods
-fill each node, consolidation is on and finds nothing. Once the nodes have been the same for a
-while, the CPU time of the operator is taken over two minutes. Prints one line; exits with 3 if it
-is above what it may be.
+Runs on a real control plane with KWOK for kubelets, whose nodes report as real ones do. Two pods
+fill each node; consolidation is on and finds nothing. Once the nodes are unchanged for a while, the
+CPU time of the operator is measured for two minutes. Prints one line; exits with 3 above the limit.
 """
 
 import argparse
@@ -34,7 +33,7 @@ from karpy.ports.objects import Objects
 SHARE_MAX: Final = 0.03
 _PODS_PER_NODE: Final = 2
 _CPU_MILLI: Final = 7_600
-"""Two fill a node of 16 vCPU; the NodePool allows no larger one."""
+"""The request of a pod: two pods fill a node of 16 vCPU, the largest that the NodePool allows."""
 _MEMORY_MIB: Final = 24_000
 _SECONDS_BETWEEN_LOOKS: Final = 2.0
 _SECONDS_WITHOUT_CHANGE: Final = 60.0
@@ -43,17 +42,17 @@ _MISSED: Final = 3
 
 
 class Rest(Struct, frozen=True):
-    """What the operator used while nothing happened."""
+    """The CPU use of the operator while the cluster was idle."""
 
     nodes: int
     seconds: float
     cpu_s: float
     is_complete: bool
-    """Whether all pods ran, and no NodeClaim came or went meanwhile."""
+    """Whether all pods ran, and no NodeClaim was created or deleted meanwhile."""
 
     @property
     def share(self) -> float:
-        """Its share of one core."""
+        """The CPU use as a share of one core."""
         return self.cpu_s / self.seconds
 
 
@@ -99,7 +98,7 @@ async def _measure(plane: ControlPlane, process: Operator, nodes: int, seconds: 
 
 
 async def _until_at_rest(objects: Objects, pods: int) -> None:
-    """Wait until all pods run and the NodeClaims stay the same, or until time is up."""
+    """Wait until all pods run and the NodeClaims stay the same, or until the timeout."""
     began = changed = now = time.monotonic()
     claims: frozenset[str] = frozenset()
     while now - changed < _SECONDS_WITHOUT_CHANGE and now - began < _SECONDS_MAX:

@@ -1,4 +1,4 @@
-"""Sections of docs/benchmarks.md that are measured apart from the rest, and stay as they are."""
+"""Sections of docs/benchmarks.md that separate benchmarks write."""
 
 from typing import Final
 
@@ -6,14 +6,14 @@ _BEFORE: Final = "## Run it yourself"
 
 
 def section_of(page: str, title: str) -> str:
-    """Cut a section out of the page, or return nothing if it has none."""
+    """Return a section of the page, empty if it has none."""
     _, found, rest = page.partition(f"{title}\n")
     body, _, _ = rest.partition("\n## ")
     return f"{found}{body}".rstrip() if found else ""
 
 
 def with_section(page: str, section: str) -> str:
-    """Put a section into the page, in the place of an older one of that title."""
+    """Return the page with a section, in the place of the old one with its title."""
     if not section:
         return page
     title, _, _ = section.partition("\n")

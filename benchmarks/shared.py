@@ -1,11 +1,11 @@
 """
-Hold Karpy against a prototype and recorded figures on shared workload files.
+Compare Karpy with a prototype and with recorded figures on shared workload files.
 
     python -m benchmarks.shared --dir DIR --proto PROTO.py --figures DIR --checker CHECK.py
 
-The opponents run by turns, each time in a fresh process; best against best must hold, and so must
-the turn in the middle. Where the prototype cannot take part, Karpy's own time on another file is
-the yardstick. Exits with 3 if a requirement is missed. Result lines with all names are left in
+Both programs run alternately, each time in a fresh process; the requirements must hold for the best
+runs and for the median ratio. Where the prototype cannot run a file, Karpy's own time on another
+file is the reference. Exits with 3 if a requirement is missed. Detailed result lines are kept in
 .bench/shared.
 """
 
@@ -39,7 +39,7 @@ RATIO_MAX: Final = {
 }
 MIXED: Final = ("mixed-1000",)
 RECORDED: Final = ("mixed-2000",)
-"""Without a limit of time."""
+"""Files whose figures were recorded without a time limit."""
 MIXED_YARDSTICK: Final = "real-10000"
 MIXED_MAX: Final = 1.5
 PEAK_MB_MAX: Final = {"real-50000": 600.0}
@@ -49,7 +49,7 @@ WORK: Final = Path(".bench/shared")
 
 
 class Judgement(Struct, frozen=True):
-    """One requirement: what was wanted, what was had."""
+    """One requirement with its limit and the measured value."""
 
     name: str
     what: str
@@ -58,13 +58,13 @@ class Judgement(Struct, frozen=True):
     is_met: bool
 
     def __str__(self) -> str:
-        """Write it as one line."""
+        """Return the requirement as one line."""
         mark = "ok    " if self.is_met else "MISSED"
         return f"{mark} {self.name:24} {self.what:24} {self.had:>14}  wanted {self.wanted}"
 
 
 def main() -> int:
-    """Measure, judge, print."""
+    """Measure, check the requirements, and print."""
     asked = _parse()
     names = asked.names or [*RATIO_MAX, *MIXED, *RECORDED]
     WORK.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def main() -> int:
     try:
         for name in names:
             path, detail = asked.dir / f"{name}.json", WORK / f"{name}.jsonl"
-            # The prototype knows no running nodes.
+            # The prototype does not support running nodes.
             has_nodes = name.startswith(HAS_NODES)
             measurements.append(
                 measure_file(
@@ -111,7 +111,7 @@ def _judge_by_checker(checker: Path, path: Path, detail: Path) -> Judgement:
 
 
 def judge_alone(each: Measurement, figure: Figure | None) -> Iterator[Judgement]:
-    """Judge one workload by itself."""
+    """Check the requirements of one workload."""
     best, name = each.best, each.name
     if each.ratio is not None and name in MIXED:
         what, is_met = f"time : {MIXED_YARDSTICK}", each.ratio <= MIXED_MAX
@@ -143,7 +143,7 @@ def judge_alone(each: Measurement, figure: Figure | None) -> Iterator[Judgement]
 
 
 def judge_together(measurements: Sequence[Measurement]) -> Iterator[Judgement]:
-    """Judge how workloads compare with each other."""
+    """Check the requirements between workloads."""
     for family, small, large, ratio in growth(measurements):
         if large == 5 * small:
             what = f"growth {small} to {large}"

@@ -1,8 +1,8 @@
 """
 Measure how many objects a second the embedded store writes: `python -m benchmarks.store`.
 
-A mix of writes of pods as a running cluster makes them: create, bind, status patches, delete.
-Three watchers read every event meanwhile: one all pods, one a label, one a node.
+The writes are those of pods in a running cluster: create, bind, status patches, delete. Three
+watchers read the events meanwhile: of all pods, of a label, and of a node.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class _Clock:
 
 
 def _pod(number: int) -> JsonObject:
-    # Every pod brings its own spec, as if it had come over the wire.
+    # Every pod has a spec object of its own, as if decoded from a request.
     return {
         "apiVersion": "v1",
         "kind": "Pod",

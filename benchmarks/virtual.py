@@ -4,7 +4,7 @@ Measure virtual time: a day of a cluster whose Deployments are rolled out every 
     python -m benchmarks.virtual                      200 nodes, 2,000 pods, 24 hours
     python -m benchmarks.virtual --hours 1 --nodes 20 --pods 200
 
-Prints one line. Exits with 3 if the usual day takes longer than it may.
+Prints one line. Exits with 3 if the default day exceeds its limit.
 """
 
 import argparse

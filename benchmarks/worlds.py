@@ -1,10 +1,10 @@
 """
-What the worlds cost: store, mirror, lists of a real API server, a virtual day, a cluster at rest.
+Measure store, mirror, lists of a real API server, a virtual day, and a cluster at rest.
 
     python -m benchmarks.worlds
 
-Each benchmark runs in a process of its own and prints one line; those that fail their figure, or
-lack what they need, say so.
+Each benchmark runs in a process of its own and prints one line, which also says whether it missed
+its limit or could not run.
 """
 
 import subprocess
@@ -21,19 +21,19 @@ _SECONDS_MAX: Final = 1200
 
 
 class Line(Struct, frozen=True):
-    """What one benchmark said."""
+    """The line of one benchmark."""
 
     name: str
     text: str
     is_met: bool
 
     def __str__(self) -> str:
-        """Write it as an item of a list."""
+        """Return the line as a Markdown list item."""
         return f"- `{self.name}`: {self.text}{'' if self.is_met else ' **missed**'}"
 
 
 def measure_worlds() -> list[Line]:
-    """Run every benchmark of the worlds."""
+    """Run every benchmark."""
     return [_measure(name) for name in NAMES]
 
 

@@ -1,1 +1,1 @@
-"""Karpy and Karpenter one after the other on a real control plane."""
+"""Karpy and Karpenter, one after the other, on a real control plane."""

@@ -1,5 +1,5 @@
 """
-Measure Karpy beside Karpenter on a real control plane, and write it into docs/benchmarks.md.
+Compare Karpy with Karpenter on a real control plane, and write the section of docs/benchmarks.md.
 
     python -m benchmarks.peer                        the usual scenarios: an hour or so
     python -m benchmarks.peer basic-200              one; prints its section
@@ -123,7 +123,7 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     unknown = [name for name in asked.names if name not in SCENARIOS]
     if unknown:
         parser.error(f"no such scenario: {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
-    # Only the usual scenarios go to the page by default.
+    # Only the default scenarios go to the page.
     if not (asked.names or asked.only or asked.ours or asked.page):
         asked.page = PAGE
     asked.names = asked.names or USUAL

@@ -1,4 +1,4 @@
-"""Let an operator scale a cluster out and in, and measure it."""
+"""Measure an operator that scales a cluster out and in."""
 
 import asyncio
 import json
@@ -32,29 +32,29 @@ CRDS: Final = Path("deploy/crds")
 _SECONDS_TO_SETTLE: Final = 10.0
 _SECONDS_BETWEEN_LOOKS: Final = 0.25
 _SECONDS_WITHOUT_CHANGE: Final = 90.0
-"""A scale-in is over when the nodes have been the same for so long."""
+"""A scale-in is over when the nodes are unchanged for this time."""
 _POOL_LABEL: Final = "karpenter.sh/nodepool"
 _TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 _CAPACITY_LABEL: Final = "karpenter.sh/capacity-type"
 
 
 class ScaleIn(Struct, frozen=True):
-    """What one operator made of a cluster whose Deployments have lost a part of their pods."""
+    """The result of one operator after the Deployments were scaled in."""
 
     pods: int
     ready: int
     seconds: float
-    """From the scale-in until the nodes do not change any more, or until time was up."""
+    """From the scale-in until the last change of the nodes, or until the timeout."""
     cpu_s: float
-    """Up to the last change of the nodes, and the quiet time after it."""
+    """Until the end of the quiet time after the last change of the nodes."""
     nodes: int
     dollars_per_hour: float
     removed: int
-    """How many nodes went."""
+    """How many nodes were removed."""
     replacements: int
-    """How many nodes came."""
+    """How many nodes were added."""
     is_settled: bool
-    """Whether the nodes came to rest before time was up."""
+    """Whether the nodes stopped changing before the timeout."""
 
     @property
     def is_complete(self) -> bool:
@@ -62,25 +62,25 @@ class ScaleIn(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """What one operator made of one scenario."""
+    """The result of one operator on one scenario."""
 
     operator: str
     scenario: str
     pods: int
     ready: int
-    """How many pods ran in the end; fewer than there are if time was up."""
+    """How many pods ran in the end; fewer than exist after a timeout."""
     seconds: float
-    """From the first pod on until all run, or until time was up."""
+    """From the first pod until all run, or until the timeout."""
     first_claim_s: float | None
     half_s: float | None
-    """When half of the pods ran."""
+    """Seconds until half of the pods ran."""
     cpu_s: float
     peak_mib: float
     idle_mib: float
     nodes: int
     dollars_per_hour: float
     scale_in: ScaleIn | None = None
-    """What came after, if the scenario has a scale-in."""
+    """The scale-in, if the scenario has one."""
 
     @property
     def is_complete(self) -> bool:
@@ -88,11 +88,11 @@ class Run(Struct, frozen=True):
 
 
 class OperatorEnded(Exception):
-    """The operator ended by itself, so that there is nothing to measure."""
+    """The process of the operator ended during the measurement."""
 
 
 def command_of(operator: str, environ: Mapping[str, str], ours: str = "") -> list[str]:
-    """Return how an operator is started; `ours` is a command in the place of Karpy's."""
+    """Return the command that starts an operator; `ours` replaces the command of Karpy."""
     if operator == KARPENTER:
         return [str(find_program(require_programs(environ, PEER), "karpenter", PEER))]
     return shlex.split(ours) or [sys.executable, "-m", "karpy", "run"]
@@ -107,7 +107,7 @@ def measure(
     seconds_max: float,
     home: Path | None = None,
 ) -> Run:
-    """Measure an operator on a control plane of its own; with a home, its logs are kept there."""
+    """Measure an operator on a control plane of its own; `home` keeps its logs."""
     with ControlPlane(programs, home) as plane:
         prepare(plane)
         with Operator(plane, argv, name=operator.lower()) as process:
@@ -115,7 +115,7 @@ def measure(
 
 
 def prepare(plane: ControlPlane, *objects: JsonObject) -> None:
-    """Install the CRDs, and what operators need to work with."""
+    """Install the CRDs and the objects that operators need."""
     plane.kubectl("apply", "--server-side", "-f", str(CRDS))
     plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     plane.kubectl("create", "namespace", NAMESPACE)
@@ -124,7 +124,7 @@ def prepare(plane: ControlPlane, *objects: JsonObject) -> None:
 
 
 def price_of(node: JsonObject) -> float:
-    """Return what a node of KWOK's costs, in dollars per hour."""
+    """Return the price of a KWOK node in dollars per hour."""
     labels = node["metadata"]["labels"]
     return _PRICES[labels[_TYPE_LABEL], labels[_CAPACITY_LABEL]] / MICROS_PER_DOLLAR
 
@@ -185,7 +185,7 @@ async def _scale_out(
 async def _scale_in(
     objects: Objects, process: Operator, scenario: Scenario, seconds_max: float
 ) -> ScaleIn:
-    """Scale all Deployments in, and wait until the nodes come to rest."""
+    """Scale all Deployments in, and wait until the nodes stop changing."""
     left, before, used = scenario.replicas_left, await _nodes(objects), _usage(process)
     began = changed = now = time.monotonic()
     for name, replicas in left.items():
@@ -213,7 +213,7 @@ async def _scale_in(
 
 
 def _usage(process: Operator) -> Usage:
-    """Return what the operator has used so far; raise OperatorEnded if it is not there any more."""
+    """Return the usage of the operator so far; raise OperatorEnded if its process ended."""
     used = usage_of(process.pid)
     if not process.is_running:
         raise OperatorEnded(process.log.read_text()[-2000:])
@@ -236,5 +236,5 @@ async def _ready(objects: Objects) -> int:
 
 
 def read_runs(path: Path) -> list[Run]:
-    """Read runs that were written down."""
+    """Read recorded runs."""
     return [msgspec.json.decode(line, type=Run) for line in path.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""What operators are given to do: pods that wait, and a NodePool for them."""
+"""The scenarios: pending pods, and a NodePool for them."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -45,7 +45,7 @@ NODE_POOL: Final[JsonObject] = {
     },
 }
 SCALE_IN_PERCENT: Final = 70
-"""How many of its pods a Deployment keeps in a scale-in."""
+"""The share of pods that a Deployment keeps in a scale-in."""
 _KINDS: Final = 6
 _DEPLOYMENTS: Final = 30
 _ANTI_AFFINE_MAX: Final = 20
@@ -54,17 +54,17 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 class Scenario(Struct, frozen=True):
-    """Deployments that appear at once, and what is measured of them."""
+    """Deployments created at once, and what is measured."""
 
     name: str
     make: Callable[[int], list[JsonObject]]
     pods: int
     peak_share_max: float
-    """How much of the peer's memory we may need."""
+    """The limit of Karpy's peak memory as a share of the peer's."""
     is_timed: bool = True
     """Whether time and price count, not memory alone."""
     is_scaled_in: bool = False
-    """Whether its Deployments are scaled to 70 % once all pods run."""
+    """Whether the Deployments are scaled to 70 % once all pods run."""
 
     @property
     def deployments(self) -> list[JsonObject]:
@@ -72,7 +72,7 @@ class Scenario(Struct, frozen=True):
 
     @property
     def replicas_left(self) -> dict[str, int]:
-        """How many replicas each Deployment has after the scale-in, by its name."""
+        """The replicas of each Deployment after the scale-in, by name."""
         return {
             each["metadata"]["name"]: each["spec"]["replicas"] * SCALE_IN_PERCENT // 100
             for each in self.deployments
@@ -80,7 +80,7 @@ class Scenario(Struct, frozen=True):
 
 
 def basic(pods: int) -> list[JsonObject]:
-    """Make two Deployments, one of small pods and one of large ones."""
+    """Return two Deployments, one of small pods and one of large pods."""
     half = pods // 2
     return [
         deployment("small", half, cpu_milli=950, memory_mib=3900),
@@ -90,9 +90,9 @@ def basic(pods: int) -> list[JsonObject]:
 
 def mix(pods: int) -> list[JsonObject]:
     """
-    Make thirty Deployments, a sixth of each kind.
+    Return thirty Deployments, a sixth of each kind.
 
-    Small, large, spread over zones, spread over hosts, anti-affine (few), pinned to a zone.
+    The kinds: small, large, spread over zones, spread over hosts, anti-affine (few), one zone only.
     """
     return [_mixed(number, pods // _DEPLOYMENTS) for number in range(_DEPLOYMENTS)]
 
@@ -139,7 +139,7 @@ def deployment(
     memory_mib: int,
     rules: Mapping[str, object] | None = None,
 ) -> JsonObject:
-    """Make a Deployment whose pods end at once when they are to end."""
+    """Return a Deployment whose pods have no termination grace period."""
     labels = {"app": name}
     requests = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi"}
     spec = {

@@ -1,4 +1,4 @@
-"""The section of docs/benchmarks.md that shows Karpy beside Karpenter."""
+"""The section of docs/benchmarks.md that compares Karpy with Karpenter."""
 
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -41,21 +41,21 @@ _SCALE_IN_RULES: Final = (
 
 
 class Share(Struct, frozen=True):
-    """One figure of ours as a share of the peer's, and how large it may be."""
+    """A figure of Karpy as a share of the peer's, with its limit."""
 
     what: str
     value: float | None
-    """None if there is nothing to divide by, since a run did not finish."""
+    """None if a run did not finish, so that there is no ratio."""
     most: float
     is_bound: bool = False
-    """Whether the true share is smaller still: the peer's time was up before it was done."""
+    """Whether the share is an upper bound: the peer did not finish in time."""
 
     @property
     def is_met(self) -> bool:
         return self.value is None or round(self.value, 2) <= self.most
 
     def __str__(self) -> str:
-        """Write it as a cell of a table."""
+        """Return the share as a table cell."""
         if self.value is None:
             return ""
         text = f"{'< ' if self.is_bound else ''}{self.value:.2f} (≤ {self.most})"
@@ -63,12 +63,12 @@ class Share(Struct, frozen=True):
 
 
 class Pair(Struct, frozen=True):
-    """The same scenario by both."""
+    """The runs of both operators on one scenario."""
 
     theirs: Run
     ours: Run
     rounds: int = 1
-    """How often each of them ran; with more than one, figures are medians."""
+    """How often each operator ran; with more than one round, figures are medians."""
 
     def shares(self) -> tuple[Share, ...]:
         """Compare time, CPU, memory and price."""
@@ -86,7 +86,7 @@ class Pair(Struct, frozen=True):
         )
 
     def scale_in_shares(self) -> tuple[Share, ...]:
-        """Compare time, CPU and price of the scale-in, if both have one."""
+        """Compare time, CPU and price of the scale-in, if both operators have one."""
         theirs, ours = self.theirs.scale_in, self.ours.scale_in
         if theirs is None or ours is None:
             return ()
@@ -107,7 +107,7 @@ class Pair(Struct, frozen=True):
 
     @property
     def missed(self) -> list[str]:
-        """Name what we did not reach."""
+        """Return the shares above their limits, as texts."""
         done, last = self.ours.is_complete, self.ours.scale_in
         unfinished = [] if done else ["time"]
         unfinished += ["time of the scale-in"] if last and not last.is_complete else []
@@ -128,7 +128,7 @@ def _ratio(ours: float, theirs: float) -> float | None:
 
 
 def pairs(runs: Sequence[Run]) -> list[Pair]:
-    """Bring runs of one scenario together; of several rounds the median counts."""
+    """Pair the runs of each scenario; of several rounds the median counts."""
     names = dict.fromkeys(run.scenario for run in runs)
     found = []
     for name in names:
@@ -141,7 +141,7 @@ def pairs(runs: Sequence[Run]) -> list[Pair]:
 
 
 def _middle(runs: Sequence[Run]) -> Run:
-    """Take the median of each figure; a round that was not finished makes the whole unfinished."""
+    """Return the median of each figure; one unfinished round makes the result unfinished."""
     worst = min(runs, key=lambda run: run.ready)
     return Run(
         worst.operator,
@@ -178,7 +178,7 @@ def _middle_scale_in(found: Sequence[ScaleIn]) -> ScaleIn | None:
 
 
 def section_text(found: Sequence[Pair]) -> str:
-    """Write the section."""
+    """Return the section."""
     lines = [
         TITLE,
         "",
@@ -238,5 +238,5 @@ def _scale_in_rows(pair: Pair) -> Iterator[str]:
 
 
 def _plain(share: Share) -> str:
-    """Leave out a limit where there is none."""
+    """Return a share as a table cell without a limit."""
     return str(share).replace(" (≤ inf)", "")

@@ -1,4 +1,4 @@
-"""What a process and its children need, read from /proc."""
+"""CPU time and memory of a process and its children, read from /proc."""
 
 import os
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ _OWN_TIMES: Final = slice(11, 15)
 
 
 class Usage(Struct, frozen=True):
-    """What a tree of processes has used so far."""
+    """The CPU time and memory that a tree of processes used so far."""
 
     cpu_s: float = 0.0
     peak_mib: float = 0.0
-    """The high-water marks of all of them, which need not have been at the same time."""
+    """The sum of the peaks of all processes, which may be at different times."""
 
 
 def usage_of(pid: int) -> Usage:
-    """Return what a process and its living children have used."""
+    """Return the usage of a process and its running children."""
     each = [_usage_of_one(process) for process in _tree(pid)]
     return Usage(sum(one.cpu_s for one in each), sum(one.peak_mib for one in each))
 

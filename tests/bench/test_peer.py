@@ -134,7 +134,7 @@ def test_what_is_missed_is_named(ours: Run, missed: list[str]) -> None:
     assert Pair(_run(KARPENTER), ours).missed == missed
 
 
-def test_who_did_not_finish_has_no_price_and_only_a_bound_for_time() -> None:
+def test_an_unfinished_run_has_no_price_and_only_a_bound_for_time() -> None:
     theirs = _run(KARPENTER, "mix-3000", ready=990, seconds=600.0)
 
     pair = Pair(theirs, _good("mix-3000"))
@@ -207,7 +207,7 @@ def test_of_several_rounds_the_median_counts() -> None:
     assert "`basic-1000`, 1,000 pods, 3 rounds |" in section_text([pair])
 
 
-def test_one_alone_is_no_pair() -> None:
+def test_a_run_without_its_peer_is_no_pair() -> None:
     assert pairs([_run(KARPENTER)]) == []
 
 
@@ -241,7 +241,7 @@ def test_runs_that_were_written_down_make_a_page(
     assert "| | Karpy | 50.0 s | 15.0 s |" in capsys.readouterr().out
 
 
-def test_a_stranger_in_our_place_is_never_shown_as_karpy(tmp_path: Path) -> None:
+def test_another_program_in_place_of_karpy_is_never_shown_as_karpy(tmp_path: Path) -> None:
     runs, page = tmp_path / "runs.jsonl", tmp_path / "page.md"
     runs.write_bytes(msgspec.json.encode(_run(KARPENTER)) + b"\n" + msgspec.json.encode(_good()))
     page.write_text("## Run it yourself\n")

@@ -124,7 +124,7 @@ def test_catalogs_have_distinct_names_and_something_on_sale() -> None:
     assert all(sold["price"] > 0 for each in types for sold in each["offerings"])
 
 
-def test_of_full_nodes_none_can_go_and_of_idle_ones_many() -> None:
+def test_full_nodes_cannot_be_consolidated_and_many_idle_ones_can() -> None:
     full, idle = (read_workload(find_recipe(each).make(), each) for each in ("full-30", "idle-30"))
 
     assert [consolidate_once(full, method) for method in Method] == [None, None, None]

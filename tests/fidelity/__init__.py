@@ -1,10 +1,10 @@
 """
-Random small clusters on which the embedded scheduler and kube-scheduler must be of one mind.
+Random small clusters on which the embedded scheduler and kube-scheduler must agree.
 
     python -m tests.fidelity --seeds 300     try seeds 0 to 299
     python -m tests.fidelity --seed 17       one seed, with the whole story
 
-One control plane serves all seeds, one after the other, so that nothing of one cluster can be seen
-from another. Pods are put to a scheduler one at a time: the same question, asked in the same state,
-has one answer, whatever the scheduler prefers.
+One control plane serves all seeds, one after the other, so that clusters do not affect each other.
+Pods are given to a scheduler one at a time: then each pod has one correct answer in a given state,
+whatever the scores of nodes are.
 """

@@ -1,4 +1,4 @@
-"""Random claims for pods, and the volumes and classes behind them."""
+"""Random claims for pods, with their volumes and classes."""
 
 from typing import Final
 
@@ -44,11 +44,11 @@ CLASSES: Final[tuple[JsonObject, ...]] = (
     _storage_class(STATIC, _NOBODY, WAIT_FOR_FIRST_CONSUMER),
     _storage_class(EAGER, _NOBODY, IMMEDIATE),
 )
-"""There are no volumes of the eager class, so that its claims are never bound."""
+"""No volumes of the class with immediate binding exist, so that its claims stay unbound."""
 
 
 class Closet:
-    """Claims and volumes made so far; pods ask it for claims."""
+    """The claims and volumes of a cluster, created for its pods."""
 
     def __init__(self, dice: Dice, prefix: str) -> None:
         self.claims: list[JsonObject] = []
@@ -57,7 +57,7 @@ class Closet:
         self._prefix = prefix
 
     def stock_up(self) -> None:
-        """Throw a few volumes that wait for a claim."""
+        """Draw a few volumes without a claim."""
         for _ in range(self._dice.number(0, 2)):
             self._volume(STATIC, None)
 

@@ -37,13 +37,13 @@ _THEMES = (
     (Feature.VOLUMES, Feature.SPREADS, Feature.SELECTORS),
 )
 _THEME_WEIGHTS = (0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4)
-"""How often clusters are about each theme; volumes take kube-scheduler a second each."""
+"""The weights of the themes; low for volumes, which take kube-scheduler a second each."""
 _PODS_MAX = 8
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Nodes that are ready, pods that run there, and pods that wait."""
+    """Ready nodes, running pods and pending pods."""
 
     seed: int
     features: tuple[str, ...]
@@ -54,11 +54,11 @@ class Cluster:
     claims: list[JsonObject]
     bound: list[JsonObject]
     ending: frozenset[str]
-    """Names of bound pods that are being deleted, and take their time."""
+    """Names of bound pods that are deleting, with a long grace period."""
     pods: list[JsonObject]
-    """Those that wait, in the order in which they are asked about."""
+    """Pending pods, in the order in which they are given to the scheduler."""
     samples: list[JsonObject]
-    """One of each workload."""
+    """One pod of each workload."""
 
     @property
     def has_volumes(self) -> bool:
@@ -66,7 +66,7 @@ class Cluster:
 
 
 def random_cluster(seed: int) -> Cluster:
-    """Throw a cluster; the same seed gives an equal one, on every machine."""
+    """Draw a cluster; equal seeds give equal clusters, on every machine."""
     dice = Dice(seed)
     dice.features = _random_features(dice)
     nodes = random_nodes(dice, seed)
@@ -93,7 +93,7 @@ def random_cluster(seed: int) -> Cluster:
 
 
 def _random_features(dice: Dice) -> frozenset[Feature]:
-    """Choose a theme and a little of the others: what belongs together meets more often."""
+    """Draw a theme and a few features of other themes, so that related features meet often."""
     theme = _THEMES[dice.one(_THEME_WEIGHTS)]
     others = [
         feature
@@ -119,13 +119,13 @@ def _random_pods(dice: Dice, workload: Workload, closet: Closet) -> list[JsonObj
 def _random_bound(
     dice: Dice, workloads: list[Workload], nodes: list[JsonObject]
 ) -> list[JsonObject]:
-    """Throw pods that run already, lawfully or not: how they came there does not matter."""
+    """Draw running pods, which need not satisfy their own rules."""
     bound = []
     for number in range(dice.one([0, 1, 2, 3, 5])):
         node = dice.one(nodes)
         pod = dice.one(workloads).pod(dice, f"b{number}", nodeName=node["metadata"]["name"])
         if any(taint["effect"] == NO_EXECUTE for taint in node["spec"].get("taints", ())):
-            # Otherwise it would be evicted while we look.
+            # Without the toleration the pod would be evicted during the test.
             pod["spec"]["tolerations"] = [{"operator": "Exists"}]
         bound.append(pod)
     return bound

@@ -19,7 +19,7 @@ _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 @asynccontextmanager
 async def embedded_world() -> AsyncIterator[World]:
-    """Open a world of its own, with a scheduler and a maker of volumes alone."""
+    """Open a world with only a scheduler and a volume provisioner."""
     clock = LoopClock(_START)
     store = Store(clock)
     parts = (Scheduler(store, clock), Provisioner(store))
@@ -35,10 +35,10 @@ async def embedded_world() -> AsyncIterator[World]:
 
 
 class _EmbeddedWorld(World):
-    """A world that can be given the storage of another."""
+    """A world that can copy the storage of another."""
 
     async def furnish(self, storage: Storage) -> None:
-        """Put another world's volumes and claims in the place of ours."""
+        """Replace all volumes and claims by those of another world."""
         mine = await self.storage()
         await self._delete_all(PERSISTENT_VOLUME_CLAIM, mine.claims)
         await self._delete_all(PERSISTENT_VOLUME, mine.volumes)
@@ -58,7 +58,7 @@ class _EmbeddedWorld(World):
 
 
 def _renamed(volume: JsonObject, uids: dict[str, str]) -> JsonObject:
-    """Have a volume name its claim by the UID it has here."""
+    """Return a volume that refers to its claim by the UID in this world."""
     spec = volume["spec"]
     reference = spec.get("claimRef") or {}
     if reference.get("uid") not in uids:

@@ -1,4 +1,4 @@
-"""What must hold for every cluster; all that is found wrong, as text."""
+"""Checks of every cluster; all faults found, as text."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from tests.fidelity.worlds import World
 
 
 class Check(Enum):
-    """What is asked of every cluster."""
+    """The checks of every cluster."""
 
     ALONE = "both schedulers find a node for a pod alone, or neither does"
     TOGETHER = "the same on top of other pods, and each could do what the other did"
@@ -31,19 +31,19 @@ class Check(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong."""
+    """One fault."""
 
     check: Check
     text: str
 
     def __str__(self) -> str:
-        """Write the check's name and what it says."""
+        """Return the name of the check and its text."""
         return f"{self.check.name}: {self.text}"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a cluster: how much was asked, and what was wrong."""
+    """The result for a cluster: the number of questions, and the faults."""
 
     findings: tuple[Finding, ...] = ()
     known: tuple[Known, ...] = ()
@@ -51,14 +51,14 @@ class Outcome:
     bound: int = 0
     planned: int = 0
     is_second_look: bool = False
-    """Whether something seemed to be wrong at first."""
+    """Whether the first run found a fault."""
 
 
 async def examine(real: World, cluster: Cluster) -> Outcome:
     """
-    Let both schedulers and the core loose on a cluster, and compare.
+    Compare both schedulers and the core on a cluster.
 
-    kube-scheduler may hear of a change a moment late, so that what is wrong must be so twice.
+    kube-scheduler may receive an event late, so that a fault counts only if it occurs twice.
     """
     outcome = await _examine_once(real, cluster)
     if outcome.findings:
@@ -85,7 +85,7 @@ async def _look_at(real: World, cluster: Cluster) -> Outcome:
         excuses.why_breach(breach) or Finding(Check.BREACH, str(breach))
         for breach in find_breaches(snapshot, kept)
     ]
-    # A plan is made for when those are gone that are going.
+    # A plan assumes that deleting pods are gone.
     ending = [each for each in cluster.bound if each["metadata"]["name"] in cluster.ending]
     await asyncio.gather(*(real.remove(each) for each in [*pods.values(), *ending]))
     if cluster.has_volumes or ending:
@@ -104,12 +104,12 @@ async def _look_at(real: World, cluster: Cluster) -> Outcome:
 class _Story:
     steps: list[Step]
     before: list[JsonObject]
-    """What there was before all pods came."""
+    """The objects before the first pod was placed."""
     findings: list[Finding]
 
 
 async def _compare(real: World, cluster: Cluster) -> _Story:
-    """Let one scheduler lead and the other follow, in turns; storage is only told one way."""
+    """Compare the schedulers in both directions; storage is copied in one direction only."""
     if cluster.has_volumes or cluster.seed % 2 == 0:
         alone = await ask_alone(real, cluster)
         before = await real.listed()
@@ -150,7 +150,7 @@ def _as_finding(difference: Difference, leader: str, follower: str) -> Finding:
 async def _plan(
     real: World, cluster: Cluster, snapshot: Snapshot, found: list[Finding | Known]
 ) -> int:
-    """Let the core decide with the nodes there are, and kube-scheduler carry it out."""
+    """Let the core decide with the existing nodes, and kube-scheduler carry out the plan."""
     verdict = decide(snapshot)
     breaches = check_plan(snapshot, verdict)
     found += [

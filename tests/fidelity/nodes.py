@@ -1,4 +1,4 @@
-"""Random nodes that are ready, with what their volumes drivers say."""
+"""Random ready nodes and their CSINodes."""
 
 from karpy.codec.fields import JsonObject
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
@@ -22,12 +22,12 @@ _MAX = 6
 
 
 def random_nodes(dice: Dice, seed: int) -> list[JsonObject]:
-    """Throw two to six nodes."""
+    """Draw two to six nodes."""
     return [_random_node(dice, seed, number) for number in range(dice.number(2, _MAX))]
 
 
 def random_limits(dice: Dice, nodes: list[JsonObject]) -> list[JsonObject]:
-    """Throw how many volumes some of the nodes can attach."""
+    """Draw the volume limits of some nodes."""
     limited = [each for each in nodes if dice.has(Feature.VOLUMES, 0.5)]
     return [_csi_node(dice, each["metadata"]["name"]) for each in limited]
 
@@ -45,7 +45,7 @@ def _random_node(dice: Dice, seed: int, number: int) -> JsonObject:
     taints = _random_taints(dice)
     if dice.chance(0.04):
         spec["unschedulable"] = True
-        # The node lifecycle controller would add it, a moment later.
+        # The node lifecycle controller would add the taint later.
         taints.append(CORDON)
     if taints:
         spec["taints"] = taints

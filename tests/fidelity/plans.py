@@ -1,4 +1,4 @@
-"""The core's judge and the core's plans, held against what kube-scheduler does."""
+"""Compares `core.check` and the plans of the core with kube-scheduler."""
 
 import json
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ _GIVEN_UP: Final = {"type": "PodScheduled", "status": "False", "reason": "Unsche
 
 
 def read_snapshot(listed: Iterable[JsonObject], pending: Iterable[JsonObject]) -> Snapshot:
-    """Read a cluster as its API server has it, and pods that kube-scheduler has given up on."""
+    """Return the snapshot of listed objects and of pods that are unschedulable."""
     given_up = [{**each, "status": {"conditions": [_GIVEN_UP]}} for each in pending]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*listed, *given_up]})
     reading = read_manifests([("cluster", text)], Catalog(), Settings(), _NOON)
@@ -36,7 +36,7 @@ def read_snapshot(listed: Iterable[JsonObject], pending: Iterable[JsonObject]) -
 
 
 def find_breaches(snapshot: Snapshot, steps: Iterable[Step]) -> tuple[Breach, ...]:
-    """Have the judge look at what a scheduler did with the pods of a snapshot."""
+    """Return the rules broken by a scheduler's placements, according to `core.check`."""
     placed: dict[str, list[str]] = {}
     left: dict[str, None] = {}
     for step in steps:
@@ -54,7 +54,7 @@ def find_breaches(snapshot: Snapshot, steps: Iterable[Step]) -> tuple[Breach, ..
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a plan: pods that did not get where they should, and excuses for some."""
+    """The result of a plan: pods that a scheduler refused on their nodes, and known reasons."""
 
     missed: dict[str, Answer]
     excused: tuple[Known, ...]
@@ -62,10 +62,10 @@ class Trial:
 
 async def try_plan(world: World, snapshot: Snapshot, verdict: Verdict, cluster: Cluster) -> Trial:
     """
-    Have a scheduler carry out nominations.
+    Let a scheduler carry out nominations.
 
-    A pod that cannot come yet comes later: a plan promises that some order works. One that is kept
-    away by something known is put there, so that what follows from the plan can be seen.
+    A refused pod is retried after other pods: a plan promises only that some order works. A pod
+    refused for a known reason is bound to its node by force, so that the rest can be tested.
     """
     node_of = {pod: each.node for each in verdict.nominations for pod in each.pods}
     pods = {key_of(each): each for each in cluster.pods}
@@ -84,20 +84,20 @@ async def try_plan(world: World, snapshot: Snapshot, verdict: Verdict, cluster: 
                 return Trial(answers, tuple(excused))
             excused += [why for why in (known[key],) if why]
             await world.put(pods[key], node_of[key])
-        # A pod that found no place before may find one now, and should not come last.
+        # A pod refused before may fit now: retry it before the remaining pods.
         waiting.remove(key)
     return Trial({}, tuple(excused))
 
 
 def _turn(pod: Pod) -> tuple[bool, int, int, str]:
-    """Let those come first who depend on others, then in the order they were placed in."""
+    """Return the sort key: pods with affinity first, then in the order of placement."""
     rules = pod.rules
     is_free = not (rules.spreads or rules.affinity or rules.anti_affinity)
     return is_free, -pod.requests.get(CPU, 0), -pod.requests.get(MEMORY, 0), pod.key
 
 
 async def _is_carried_out(world: World, pod: JsonObject, node: str) -> bool:
-    # A pod that goes elsewhere for a moment must not take its volumes there for good.
+    # On another node the pod would bind its volumes there for ever.
     asked = _pinned(pod, node) if "volumes" in pod["spec"] else pod
     answer, _ = await world.ask(asked, nominated=node)
     if answer.node != node:
@@ -106,14 +106,14 @@ async def _is_carried_out(world: World, pod: JsonObject, node: str) -> bool:
 
 
 async def _why_not(world: World, pod: JsonObject, node: str) -> Answer:
-    """Ask about one node only; a scheduler says nothing about it if it has a better one."""
+    """Return the answer for one node: a scheduler says nothing of nodes that it did not choose."""
     answer, _ = await world.ask(_pinned(pod, node))
     await world.remove(pod)
     return answer
 
 
 def _pinned(pod: JsonObject, node: str) -> JsonObject:
-    """Return a pod that may only be on one node."""
+    """Return a pod with required affinity to one node."""
     only = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = dict(pod["spec"].get("affinity") or {})
     required = (affinity.get("nodeAffinity") or {}).get(REQUIRED) or {"nodeSelectorTerms": [{}]}

@@ -1,4 +1,4 @@
-"""Random rules of pods about each other: spread, affinity, anti-affinity."""
+"""Random topology spread, affinity and anti-affinity of pods."""
 
 from karpy.codec.fields import JsonObject
 from tests.fidelity.noderules import PREFERRED, REQUIRED
@@ -16,7 +16,7 @@ _NAMESPACE_SELECTORS: tuple[JsonObject, ...] = (
 
 
 def random_spreads(dice: Dice, app: str) -> list[JsonObject]:
-    """Throw topology spread constraints, at most one of each kind for a key."""
+    """Draw topology spread constraints, at most one of each kind per key."""
     spreads: list[JsonObject] = []
     if dice.has(Feature.SPREADS, 0.85):
         spreads += [_random_spread(dice, app) for _ in range(dice.one([1, 1, 2]))]
@@ -30,12 +30,12 @@ def random_spreads(dice: Dice, app: str) -> list[JsonObject]:
 
 
 def random_pod_affinity(dice: Dice, app: str) -> JsonObject:
-    """Throw required and preferred affinity to other pods, or none."""
+    """Draw required and preferred affinity to other pods, or none."""
     return _random_side(dice, app, Feature.AFFINITY)
 
 
 def random_pod_anti_affinity(dice: Dice, app: str) -> JsonObject:
-    """Throw required and preferred anti-affinity to other pods, or none."""
+    """Draw required and preferred anti-affinity to other pods, or none."""
     return _random_side(dice, app, Feature.ANTI_AFFINITY)
 
 
@@ -87,7 +87,7 @@ def _random_term(dice: Dice, app: str) -> JsonObject:
 
 
 def _random_selector(dice: Dice, app: str) -> JsonObject | None:
-    """Throw a selector that often means the pod itself; None means no pod."""
+    """Draw a selector that often matches the pod itself; None selects no pod."""
     if dice.chance(0.03):
         return None
     if dice.chance(0.05):

@@ -24,7 +24,7 @@ _KNOWN_TAINTS: Final = sorted({each["key"] for each in (*HARD_TAINTS, *SOFT_TAIN
 
 @asynccontextmanager
 async def real_world(plane: ControlPlane) -> AsyncIterator[World]:
-    """Reach the scheduler of a control plane; make volumes as a driver would."""
+    """Open the world of a control plane, and provision volumes as a CSI driver does."""
     access = find_access(kubeconfig=str(plane.kubeconfig))
     async with Connection(access, rate=None) as connection:
         world = _RealWorld(connection.objects)
@@ -34,17 +34,17 @@ async def real_world(plane: ControlPlane) -> AsyncIterator[World]:
 
 
 class _RealWorld(World):
-    """A world whose scheduler hears of things a moment later than others."""
+    """A world whose scheduler receives events with a delay."""
 
     async def settle(self, cluster: Cluster) -> None:
-        """Return once the scheduler knows the nodes, too."""
+        """Create the cluster; return once the scheduler has received its nodes."""
         await super().settle(cluster)
         if cluster.has_volumes:
             await asyncio.sleep(_UNTIL_SEEN)
         await until(partial(self._is_known, cluster))
 
     async def _is_known(self, cluster: Cluster) -> bool:
-        """Ask the scheduler how many nodes it sees: those of this cluster, all ready, no others."""
+        """Say whether the scheduler counts exactly the nodes of this cluster, all ready."""
         answer, canary = await super().ask(_canary(cluster.seed))
         await self.remove(canary)
         count = len(cluster.nodes)
@@ -52,7 +52,7 @@ class _RealWorld(World):
 
 
 def _canary(seed: int) -> JsonObject:
-    """Return a pod that no node of a cluster refuses but for its size."""
+    """Return a pod that nodes of a cluster refuse only for its size."""
     requests = {"cpu": "1000"}
     return {
         "apiVersion": "v1",
@@ -69,7 +69,7 @@ def _canary(seed: int) -> JsonObject:
 
 
 async def _provision(objects: Objects, version: str) -> None:
-    """Make a volume for each claim that the scheduler has chosen a node for."""
+    """Create a volume for each claim with a selected node."""
     while True:
         async for event in objects.watch(PERSISTENT_VOLUME_CLAIM, since=version):
             version = event.version

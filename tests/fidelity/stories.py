@@ -1,4 +1,4 @@
-"""What one scheduler answered, question by question, and whether another one says the same."""
+"""The answers of one scheduler, and their comparison with those of another."""
 
 from dataclasses import dataclass
 
@@ -11,16 +11,16 @@ _PASSES_MAX = 2
 
 @dataclass(frozen=True)
 class Step:
-    """A question and its answer."""
+    """A pod given to a scheduler, and the answer."""
 
     pod: JsonObject
     admitted: JsonObject
-    """The pod as the API server completed it."""
+    """The pod after admission."""
     storage: Storage | None
-    """What there was when it was asked; None in a cluster without volumes."""
+    """The storage at that time; None in a cluster without volumes."""
     answer: Answer
     is_kept: bool
-    """Whether the pod stayed where it was put; those asked about alone did not."""
+    """Whether the pod stayed on its node; pods that were asked alone were deleted."""
 
     @property
     def key(self) -> str:
@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Difference:
-    """A question that two schedulers answer in different ways."""
+    """A pod for which two schedulers give different answers."""
 
     step: Step
     answer: Answer
@@ -41,16 +41,16 @@ class Difference:
 
 
 async def ask_alone(world: World, cluster: Cluster) -> list[Step]:
-    """Ask about a pod of each workload, as if it were the only one that waits."""
+    """Ask for a pod of each workload, as if it were the only pending one."""
     return [await _ask(world, cluster, pod, is_kept=False) for pod in cluster.samples]
 
 
 async def ask_together(world: World, cluster: Cluster) -> list[Step]:
     """
-    Ask about all pods, each on top of those before.
+    Ask for all pods, one after the other, and keep the placed ones.
 
-    Pods that are left are asked again until none is left, or none can be placed: the last answer of
-    each holds in the final state.
+    Unplaced pods are asked again until none is left, or none can be placed: the last answer for
+    each pod holds in the final state.
     """
     steps: list[Step] = []
     left = cluster.pods
@@ -66,7 +66,7 @@ async def ask_together(world: World, cluster: Cluster) -> list[Step]:
 
 
 async def follow(world: World, steps: list[Step]) -> list[Difference]:
-    """Put the same questions in the same states; return what is answered in another way."""
+    """Ask for the same pods in the same states; return the different answers."""
     differences = []
     for step in steps:
         if step.storage is not None:

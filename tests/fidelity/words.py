@@ -1,4 +1,4 @@
-"""Names, labels and taints that the clusters talk about."""
+"""The names, labels and taints of random clusters."""
 
 from typing import Final
 
@@ -7,10 +7,10 @@ from karpy.model.constraints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 
 SEED: Final = "fidelity/seed"
-"""A label of every node: which cluster it belongs to."""
+"""A label of every node with the seed of its cluster."""
 TEAM: Final = "team"
 TIER: Final = "tier"
-"""A label with numbers, most of the time."""
+"""A label whose values are mostly numbers."""
 RACK: Final = "example.com/rack"
 SSD: Final = "example.com/ssd"
 """A label without a value."""
@@ -64,4 +64,4 @@ PRIORITIES: Final[tuple[JsonObject, ...]] = tuple(
     }
     for name, value in ((HIGH, 500), (HIGHER, 1000))
 )
-"""A pod with one preempts no other, and a pod without one has none below: no preemption."""
+"""The priority classes never preempt, and no priority is below the default: no preemption."""

@@ -1,4 +1,4 @@
-"""Random workloads: pods that are alike."""
+"""Random workloads."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ _ADDRESSES = ("", "", "10.0.0.1", "10.0.0.2", ANY_ADDRESS, "::")
 
 @dataclass(frozen=True)
 class Workload:
-    """What the pods of a workload share."""
+    """The common fields of the pods of a workload."""
 
     name: str
     namespace: str
@@ -27,7 +27,7 @@ class Workload:
     spec: JsonObject
 
     def pod(self, dice: Dice, number: int | str, **spec: object) -> JsonObject:
-        """Throw one of its pods: they differ in their version only."""
+        """Draw one of its pods: they differ only in their version."""
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -41,7 +41,7 @@ class Workload:
 
 
 def random_workload(dice: Dice, name: str, nodes: list[str]) -> Workload:
-    """Throw what the pods of a workload ask of nodes and of each other."""
+    """Draw the rules of a workload's pods on nodes and on each other."""
     app = dice.one(APPS)
     labels = {"app": app, "track": dice.one(TRACKS)}
     if dice.chance(0.2):
@@ -61,7 +61,7 @@ def random_workload(dice: Dice, name: str, nodes: list[str]) -> Workload:
     if dice.chance(0.2):
         spec["priorityClassName"] = dice.one([HIGH, HIGHER])
     if dice.has(Feature.PORTS, 0.15) and len(spec["containers"]) == 1:
-        # All its ports are ports of the host, and must be called so.
+        # With hostNetwork every container port must also be given as host port.
         spec["hostNetwork"] = True
         spec["containers"][0]["ports"] = [{"containerPort": 8080 + dice.number(0, 1)}]
         spec.pop("initContainers", None)

@@ -1,4 +1,4 @@
-"""A scheduler that can be asked, by way of its API server."""
+"""A scheduler that is queried through its API server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
@@ -33,7 +33,7 @@ _OURS: Final = "fidelity-"
 
 @asynccontextmanager
 async def aside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Have something done for as long as the block lasts."""
+    """Run a coroutine in the background during the block."""
     task = asyncio.create_task(work)
     try:
         yield
@@ -44,7 +44,7 @@ async def aside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 async def until(look: Callable[[], Awaitable[bool]]) -> None:
-    """Look again and again until it is so."""
+    """Poll until a condition holds."""
     async with asyncio.timeout(SECONDS_TO_DECIDE):
         while True:
             if await look():
@@ -54,7 +54,7 @@ async def until(look: Callable[[], Awaitable[bool]]) -> None:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a scheduler did with a pod: a node, or why there is none."""
+    """The decision of a scheduler for a pod: a node, or the message why there is none."""
 
     node: str = ""
     why: str = ""
@@ -65,7 +65,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Storage:
-    """Volumes and claims, as an API server has them at a moment."""
+    """The volumes and claims of an API server at a moment."""
 
     volumes: tuple[JsonObject, ...] = ()
     claims: tuple[JsonObject, ...] = ()
@@ -81,7 +81,7 @@ class World:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Make what all clusters share, and follow the pods."""
+        """Create the objects that all clusters share, and follow the pods."""
         for name, labels in NAMESPACES.items():
             meta = {"name": name, "labels": labels}
             await self._ensure(
@@ -96,7 +96,7 @@ class World:
             yield
 
     async def settle(self, cluster: Cluster) -> None:
-        """Make nodes, storage, and the pods that run already."""
+        """Create the nodes, the storage and the running pods of a cluster."""
         await asyncio.gather(*map(self._make_node, cluster.nodes))
         await self._create_all(CSI_NODE, cluster.limits)
         if cluster.has_volumes:
@@ -107,9 +107,9 @@ class World:
 
     async def ask(self, pod: JsonObject, nominated: str = "") -> tuple[Answer, JsonObject]:
         """
-        Create a pod and return what becomes of it, and the pod as it was admitted.
+        Create a pod and return the answer of the scheduler, and the admitted pod.
 
-        A nominated node is the scheduler's choice if it is any good, whatever it likes better.
+        A scheduler prefers a nominated node to all others, if the pod fits there.
         """
         if not nominated:
             made = await self.objects.create(POD, pod)
@@ -122,7 +122,7 @@ class World:
         return await self._answer(made), made
 
     async def put(self, pod: JsonObject, node: str) -> None:
-        """Create a pod that has its node."""
+        """Create a pod that is bound to a node."""
         await self.objects.create(POD, {**pod, "spec": {**pod["spec"], "nodeName": node}})
 
     async def remove(self, pod: JsonObject) -> None:
@@ -130,7 +130,7 @@ class World:
         await self._delete(POD, pod, AT_ONCE)
 
     async def storage(self) -> Storage:
-        """Return the volumes and claims as they are now."""
+        """Return the current volumes and claims."""
         volumes, claims = await asyncio.gather(
             self.objects.list(PERSISTENT_VOLUME), self.objects.list(PERSISTENT_VOLUME_CLAIM)
         )
@@ -139,7 +139,7 @@ class World:
         )
 
     async def listed(self) -> list[JsonObject]:
-        """Return all that decisions depend on."""
+        """Return all objects on which decisions depend."""
         kinds = (NODE, CSI_NODE, NAMESPACE, STORAGE_CLASS, POD)
         pages = await asyncio.gather(*map(self.objects.list, kinds))
         storage = await self.storage()
@@ -147,11 +147,11 @@ class World:
         return [*ours, *storage.volumes, *storage.claims]
 
     async def furnish(self, storage: Storage) -> None:
-        """Have these volumes and claims, and no others."""
+        """Replace all volumes and claims by these."""
         raise NotImplementedError
 
     async def clean(self, cluster: Cluster) -> None:
-        """Remove the cluster; return once nothing of it is left."""
+        """Delete the cluster; return once all its objects are gone."""
         pods = [await self.objects.list(POD, Query(name)) for name in NAMESPACES]
         await self._delete_all(POD, [each for page in pods for each in page.items])
         await self._delete_all(NODE, cluster.nodes)
@@ -194,12 +194,12 @@ class World:
         made = await self.objects.create(NODE, node)
         wanted = node["spec"].get("taints")
         if made["spec"].get("taints") != wanted:
-            # An API server takes a node to be not ready until its status says otherwise.
+            # An API server adds the not-ready taint to a new node.
             patch = Patch(PatchType.MERGE, {"spec": {"taints": wanted}})
             await self.objects.patch(NODE, node["metadata"]["name"], patch)
 
     async def _store(self, cluster: Cluster) -> None:
-        """Make volumes, then claims: a claim that comes too early is not looked at for long."""
+        """Create volumes before claims: a claim without a volume is retried only much later."""
         await self._create_all(PERSISTENT_VOLUME, cluster.volumes)
         await self._until_phase(PERSISTENT_VOLUME, cluster.volumes, "Available")
         await self._create_all(PERSISTENT_VOLUME_CLAIM, cluster.claims)
@@ -249,7 +249,7 @@ def _read_answer(pod: JsonObject) -> Answer | None:
 
 
 def _is_ours(obj: JsonObject) -> bool:
-    """Say whether an object belongs to the clusters; other tests may use the same server."""
+    """Say whether an object belongs to these clusters: other tests may use the same server."""
     meta, spec = obj["metadata"], obj.get("spec") or {}
     if meta.get("namespace"):
         return bool(meta["namespace"].startswith(_OURS))

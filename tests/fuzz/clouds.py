@@ -42,7 +42,7 @@ _RESERVATIONS = ("cr-1", "cr-2", "cr-3")
 
 
 def random_catalog(dice: Dice, pools: list[NodePool], *, is_reserving: bool) -> Catalog:
-    """Throw 5 to 25 types in two or three zones; now and then a pool has types of its own."""
+    """Draw 5 to 25 types in two or three zones; sometimes a pool has types of its own."""
     zones = ZONES[: dice.number(2, 3)]
     left = {each: dice.number(0, 3) for each in _RESERVATIONS}
     types = [
@@ -84,14 +84,14 @@ def _random_offerings(
     sold: list[Offering] = []
     for zone in dice.some(zones, 1):
         for capacity_type in dice.some([ON_DEMAND, SPOT], 1):
-            # Few different prices, so that ties are common.
+            # Use few different prices, so that ties are common.
             dollars = cpus * dice.one([0.04, 0.05, 0.06])
             details = _random_details(dice)
             sold.append(offering(zone, capacity_type, dollars, **details))
         if left and dice.chance(0.3):
             reservation = dice.one(list(left))
             details = _random_details(dice)
-            # Providers may disagree about how much is left; the least counts.
+            # Offerings of a reservation may report different capacities; the lowest counts.
             details["left"] = left[reservation] + (dice.chance(0.1) and dice.number(0, 1))
             details["reservation"] = reservation
             sold.append(offering(zone, dollars=cpus * 0.01, **details))
@@ -112,12 +112,12 @@ def _random_details(dice: Dice) -> OfferingFields:
 
 
 def random_pools(dice: Dice) -> list[NodePool]:
-    """Throw one to four pools."""
+    """Draw one to four pools."""
     return [random_pool(dice, name) for name in dice.some(["a", "b", "c", "d"], 1, 4)]
 
 
 def random_pool(dice: Dice, name: str) -> NodePool:
-    """Throw a pool with requirements, labels, taints and limits."""
+    """Draw a pool with requirements, labels, taints and limits."""
     fields: PoolFields = {
         "labels": _random_labels(dice),
         "requirements": _pool_requirements(dice),
@@ -176,7 +176,7 @@ def _random_limits(dice: Dice) -> dict[str, str]:
 
 
 def random_overlays(dice: Dice) -> list[NodeOverlay]:
-    """Throw a few overlays that often touch the same things."""
+    """Draw a few overlays that often change the same offerings."""
     if Feature.OVERLAYS not in dice.features:
         return []
     return [_random_overlay(dice, f"overlay-{number}") for number in range(dice.number(1, 4))]

@@ -51,12 +51,12 @@ _FORBIDDING = tuple(PodDisruption(do_not_disrupt=each) for each in ("true", "1h"
 
 
 def random_snapshot(seed: int, packing: Packing = Packing.KARPENTER) -> Snapshot:
-    """Throw a cluster to decide on; the same seed gives an equal one, on every machine."""
+    """Draw a cluster; equal seeds give equal clusters, on every machine."""
     return with_overlays(raw_snapshot(seed, packing))
 
 
 def raw_snapshot(seed: int, packing: Packing = Packing.KARPENTER) -> Snapshot:
-    """Throw the same cluster with its NodeOverlays still to be applied: judges do so themselves."""
+    """Draw the same cluster with NodeOverlays not applied: judges apply them themselves."""
     dice = Dice(seed)
     settings = replace(_random_settings(dice), packing=packing)
     pools = random_pools(dice)
@@ -88,7 +88,7 @@ def raw_snapshot(seed: int, packing: Packing = Packing.KARPENTER) -> Snapshot:
 
 
 def _held(dice: Dice, pods: Sequence[Pod], nodes: Sequence[Node]) -> Iterator[Pod]:
-    """Have some pods of nodes that are being deleted forbid their eviction."""
+    """Make some pods of deleting nodes forbid their eviction."""
     deleting = {each.name for each in nodes if each.is_deleting}
     for each in pods:
         if each.node_name in deleting and dice.chance(0.2):
@@ -98,7 +98,7 @@ def _held(dice: Dice, pods: Sequence[Pod], nodes: Sequence[Node]) -> Iterator[Po
 
 
 def _random_vain_launches(dice: Dice, pods: Sequence[Pod]) -> list[VainLaunches]:
-    """Throw for which pods nodes were launched in vain, mostly for none."""
+    """Draw the launches in vain for pods, mostly none."""
     if not dice.chance(0.1):
         return []
     groups = sorted({pod.group for pod in dice.some(pods, 0, 3)})

@@ -1,4 +1,4 @@
-"""The fast solver's verdict beside the readable solver's placements."""
+"""Compares the verdict of the solver with the placements of the reference solver."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tests.reference.solver import Placements
 
 
 def differences(verdict: Verdict, expected: Placements) -> list[str]:
-    """Say how a verdict differs from the law; empty if it does not."""
+    """Return how a verdict differs from the reference; empty if it does not."""
     return [
         *_nominations(verdict, expected),
         *_launches(verdict, expected),

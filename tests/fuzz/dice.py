@@ -1,4 +1,4 @@
-"""Seeded chance, and which features of the law one cluster is about."""
+"""Seeded random draws, and the features that one cluster uses."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Feature(Enum):
-    """A part of the law; each cluster is dense in a few of them."""
+    """A part of the scheduling rules; each cluster uses a few of them often."""
 
     AFFINITY = "pods near other pods"
     ANTI_AFFINITY = "pods away from other pods"
@@ -42,17 +42,17 @@ class Feature(Enum):
 
 
 class Dice:
-    """The only source of chance; the same seed throws the same numbers everywhere."""
+    """The only source of random draws; equal seeds give equal draws everywhere."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
         every = list(Feature)
-        # Few features at once interact more densely than all of them; now and then, all.
+        # A few features at once interact more often than all of them; sometimes use all.
         count = self.one([2, 3, 4, 5, 6, 8, 12, len(every)])
         self.features = frozenset(self._random.sample(every, count))
 
     def has(self, feature: Feature, probability: float = 0.6) -> bool:
-        """Say whether a feature is used here; never if the cluster is not about it."""
+        """Draw whether a feature is used here; never if the cluster does not use it."""
         thrown = self._random.random() < probability
         return feature in self.features and thrown
 
@@ -63,7 +63,7 @@ class Dice:
         return some[self._random.randrange(len(some))]
 
     def some(self, of: Sequence[T], least: int = 1, most: int | None = None) -> list[T]:
-        """Take a few different ones, in random order."""
+        """Draw a few different items, in random order."""
         count = self.number(min(least, len(of)), min(len(of) if most is None else most, len(of)))
         return self._random.sample(list(of), count)
 

@@ -1,9 +1,9 @@
 """
-What must hold for every decision; all that is found wrong, as text.
+Checks of every decision; all faults found, as text.
 
-One thing is let pass: a host for a refused pod in a NodePool with limits. The law charges a claim
-with the largest type it had when it was made, the judge sees only the types it ended with, so that
-it may find room there that is spoken for.
+One finding is ignored: a host for a refused pod in a NodePool with limits. The reference charges a
+claim with its largest type at its creation; the judge sees only its final types, and may therefore
+find room that the limits do not leave.
 """
 
 import traceback
@@ -26,7 +26,7 @@ ALONE = "karpy.core.check.alone"
 
 
 class Check(Enum):
-    """What is asked of every decision."""
+    """The checks of every decision."""
 
     CRASH = "it ends"
     TWICE = "deciding twice is deciding once"
@@ -37,13 +37,13 @@ class Check(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong."""
+    """One fault of a decision."""
 
     check: Check
     text: str
 
     def __str__(self) -> str:
-        """Write the check's name and what it says."""
+        """Return the name of the check and its text."""
         return f"{self.check.name}: {self.text}"
 
 
@@ -54,15 +54,16 @@ def missing() -> list[str]:
 
 def judge(snapshot: Snapshot, checks: frozenset[Check] = frozenset(Check)) -> list[Finding]:
     """
-    Decide on a snapshot and return all that is wrong with the answer.
+    Decide on a snapshot and return all faults of the decision.
 
-    The solver gets the catalog with overlays applied; the law and the judge apply them themselves.
+    The solver gets the catalog with overlays applied; the reference and the judge apply them
+    themselves.
     """
     decide: Callable[[Snapshot], Verdict] = import_module(DECIDE).decide
     try:
         corrected = with_overlays(snapshot)
         verdict = decide(corrected)
-    except Exception:  # noqa: BLE001 - whatever it is, it is the finding
+    except Exception:  # noqa: BLE001 - any error is a finding
         return [Finding(Check.CRASH, _last_lines(traceback.format_exc()))]
     findings: list[Finding] = []
     if Check.TWICE in checks and decide(corrected) != verdict:

@@ -1,4 +1,4 @@
-"""Random nodes: registered, booting, in flight, leaving, made by others."""
+"""Random nodes: registered, booting, in flight, deleting, or not managed by Karpy."""
 
 from karpy.model.instances import Catalog, InstanceType
 from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODE_POOL, OS, ZONE
@@ -13,7 +13,7 @@ _MAX = 8
 
 
 def random_nodes(dice: Dice, pools: list[NodePool], catalog: Catalog) -> list[Node]:
-    """Throw nodes, mostly of the pools there are."""
+    """Draw nodes, mostly of the existing pools."""
     if Feature.NODES not in dice.features and dice.chance(0.7):
         return []
     return [_random_node(dice, number, pools, catalog) for number in range(dice.number(1, _MAX))]
@@ -57,7 +57,7 @@ def _labels(
     for key in (TEAM, TIER, RACK):
         if dice.chance(0.25):
             labels[key] = dice.one(VALUES[key])
-    # A node in flight has what its claim knew; zone and type may still be open.
+    # A node in flight has the labels of its claim; zone and type may still be open.
     if not is_initialized and dice.chance(0.5):
         for key in dice.some([HOSTNAME, ZONE, CAPACITY_TYPE, INSTANCE_TYPE], 1, 3):
             del labels[key]

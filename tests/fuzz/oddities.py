@@ -14,7 +14,7 @@ from tests.fuzz.words import TIER
 
 
 def odd_pods(dice: Dice) -> list[Pod]:
-    """Throw a few pods that must not be placed, and some that only look like it."""
+    """Draw a few pods that must not be placed, and similar ones that may be."""
     if Feature.ODD_PODS not in dice.features:
         return []
     twisted = [

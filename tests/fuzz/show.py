@@ -1,4 +1,4 @@
-"""Snapshots as Python that makes them again, defaults left out."""
+"""Prints snapshots as Python expressions, without defaults."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,7 +14,7 @@ _WIDTH = 96
 
 
 def show(value: object, indent: int = 0) -> str:
-    """Write a value as an expression; `from tests.builders import *` and the model read it."""
+    """Return a value as an expression over `tests.builders` and the model."""
     short = _show_flat(value)
     if len(short) + indent <= _WIDTH or not isinstance(value, Struct | tuple | list | Mapping):
         return short

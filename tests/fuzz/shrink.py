@@ -1,4 +1,4 @@
-"""Make a failing cluster small: drop one thing after the other while it still fails."""
+"""Shrink a failing cluster: drop one part after the other while it still fails."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def shrink(snapshot: Snapshot, fails: Fails) -> Snapshot:
 
 
 def still_finds(finding: Finding) -> Fails:
-    """Say of a snapshot whether it breaks the same check, with the same first word."""
+    """Return a predicate: whether a snapshot breaks the same check, with the same first word."""
     word = finding.text.split()[0]
 
     def fails(snapshot: Snapshot) -> bool:
@@ -64,7 +64,7 @@ def _with_fewer(snapshot: Snapshot, fails: Fails) -> Snapshot:
 
 
 def _with_fewest(whole: S, name: str, fails: Callable[[S], bool]) -> S:
-    """Return a value with as few items in one of its lists as still fail."""
+    """Return a value with the fewest items in one of its lists that still fails."""
 
     def fails_with(items: tuple[Any, ...]) -> bool:
         return fails(replace(whole, **{name: items}))
@@ -73,7 +73,7 @@ def _with_fewest(whole: S, name: str, fails: Callable[[S], bool]) -> S:
 
 
 def _fewest(items: tuple[Any, ...], fails: Callable[[tuple[Any, ...]], bool]) -> tuple[Any, ...]:
-    """Drop halves, then quarters, then single items, as long as it still fails."""
+    """Drop halves, then quarters, then single items, while the rest still fails."""
     step = max(1, len(items) // 2)
     while items:
         at = 0
@@ -147,7 +147,7 @@ def _plainer(snapshot: Snapshot, fails: Fails) -> Snapshot:
 
 
 def simpler_values(value: Struct) -> Iterator[Any]:
-    """Yield copies of a value with one optional field at its default, or one part less in it."""
+    """Yield copies of a value with one field at its default, or with one item less."""
     for field in fields(value):
         part = getattr(value, field.name)
         default = field.default_factory() if callable(field.default_factory) else field.default

@@ -1,4 +1,4 @@
-"""A few hundred random clusters on every run; `python -m tests.fuzz` tries more."""
+"""Decisions on a few hundred random clusters; `python -m tests.fuzz` tries more."""
 
 import pytest
 

@@ -37,7 +37,7 @@ _ODD: Final[Sequence[VolumeClaimFields]] = (
 
 
 class Closet:
-    """Claims and volumes made so far; pods ask it for claims."""
+    """The claims and volumes of a cluster, created for its pods."""
 
     def __init__(self, dice: Dice) -> None:
         self._dice = dice
@@ -50,7 +50,7 @@ class Closet:
         self._count = 0
 
     def claims_for(self, namespace: str, pod: str) -> tuple[list[str], list[str]]:
-        """Make claims for one pod; return names of claims, and of ephemeral volumes."""
+        """Create claims for one pod; return the names of claims, and of ephemeral volumes."""
         dice = self._dice
         names = [self.claim(namespace) for _ in range(dice.one([0, 1, 1, 2, 3]))]
         ephemeral = []
@@ -61,7 +61,7 @@ class Closet:
         return names, ephemeral
 
     def claim(self, namespace: str, name: str = "") -> str:
-        """Make one claim of some kind, healthy most of the time."""
+        """Create one claim of some kind, usually a valid one."""
         dice = self._dice
         self._count += 1
         name = name or f"claim-{self._count}"
@@ -116,5 +116,5 @@ def _place(dice: Dice) -> NodeTerm:
 
 
 def wants_volumes(dice: Dice) -> bool:
-    """Say whether the pods of a workload have volumes."""
+    """Draw whether the pods of a workload have volumes."""
     return dice.has(Feature.VOLUMES, 0.5)

@@ -1,4 +1,4 @@
-"""Labels, taints and namespaces that random clusters talk about."""
+"""The labels, taints and namespaces of random clusters."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ TIER: Final = "tier"
 GHOST: Final = "ghost"
 """A label that no NodePool defines."""
 RACK: Final = "example.com/rack"
-"""A label of some pools and nodes that is good for topology."""
+"""A label of some pools and nodes, used as a topology key."""
 
 GPU: Final = "example.com/gpu"
 """An extended resource."""
@@ -54,7 +54,7 @@ SOFT_TAINTS: Final = (
 
 
 def random_requirement(dice: Dice, keys: tuple[str, ...] = WEIGHTED_KEYS) -> Requirement:
-    """Throw one requirement of any operator."""
+    """Draw one requirement of any operator."""
     key = GHOST if dice.chance(0.04) else dice.one(keys)
     if key in NUMERIC and dice.has(Feature.BOUNDS, 0.8):
         operator = dice.one([Operator.GT, Operator.LT, Operator.GTE, Operator.LTE])
@@ -67,7 +67,7 @@ def random_requirement(dice: Dice, keys: tuple[str, ...] = WEIGHTED_KEYS) -> Req
 
 
 def random_taints(dice: Dice, probability: float) -> list[Taint]:
-    """Throw a taint or two, soft or hard, of those the cluster is about."""
+    """Draw up to two taints, soft or hard."""
     taints = dice.some(HARD_TAINTS, 1, 2) if dice.has(Feature.TAINTS, probability) else []
     if dice.has(Feature.SOFT_TAINTS, probability):
         taints.append(dice.one(SOFT_TAINTS))

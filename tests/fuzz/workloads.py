@@ -1,4 +1,4 @@
-"""Random workloads: what their pods ask of nodes and of each other."""
+"""Random workloads: the rules of their pods on nodes and on each other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _MEMORY = ("64Mi", "256Mi", "1Gi", "3Gi", "8Gi")
 
 @dataclass(frozen=True)
 class Workload:
-    """Pods that are alike: how many, and what each of them asks for."""
+    """A number of equal pods, with their fields."""
 
     name: str
     replicas: int
@@ -42,7 +42,7 @@ class Workload:
 
 
 def random_workload(dice: Dice, number: int) -> Workload:
-    """Throw a workload of one to nine pods."""
+    """Draw a workload of one to nine pods."""
     app = dice.one(APPS)
     labels = {"app": app, "track": dice.one(["stable", "canary"])}
     fields: PodFields = {
@@ -66,7 +66,7 @@ def _random_devices(dice: Dice) -> dict[str, str]:
 
 
 def random_tolerations(dice: Dice) -> list[Toleration]:
-    """Throw tolerations of the taints in use, exact or sweeping."""
+    """Draw tolerations of the taints in use, exact or with the operator Exists."""
     if not (dice.has(Feature.TAINTS, 0.7) or dice.has(Feature.SOFT_TAINTS, 0.4)):
         return []
     if dice.chance(0.15):
@@ -82,7 +82,7 @@ def random_tolerations(dice: Dice) -> list[Toleration]:
 
 
 def random_ports(dice: Dice) -> list[HostPort]:
-    """Throw host ports from a narrow range."""
+    """Draw host ports from a narrow range."""
     if not dice.has(Feature.PORTS):
         return []
     addresses = ("0.0.0.0", "0.0.0.0", "10.0.0.1", "10.0.0.2", "::")  # noqa: S104 - what pods say
@@ -132,7 +132,7 @@ def _add_pod_rules(dice: Dice, fields: PodFields, app: str) -> None:
     if dice.has(Feature.SPREAD_WISHES):
         soft = [_random_spread(dice, app, soft=True) for _ in range(dice.number(1, 3))]
         fields["spreads"] = [*soft, *fields.get("spreads", ())]
-    # The API server accepts one hard and one soft spread for each key.
+    # The API server accepts one hard and one soft spread per key.
     spreads = {(each.topology_key, each.is_soft): each for each in fields.get("spreads", ())}
     fields["spreads"] = list(spreads.values())
     if dice.has(Feature.AFFINITY, 0.4):
@@ -193,7 +193,7 @@ def _random_term(dice: Dice, app: str) -> AffinityTerm:
 
 
 def random_default_spreads(dice: Dice) -> list[SpreadConstraint]:
-    """Throw default constraints: hard or soft, without selectors."""
+    """Draw default spread constraints: hard or soft, without selectors."""
     if not dice.has(Feature.DEFAULT_SPREADS, 0.9):
         return []
     keys = dice.some([ZONE, HOSTNAME], 1)

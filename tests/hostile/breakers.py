@@ -1,4 +1,4 @@
-"""Clusters in which kube-scheduler does not put pods where they were planned, on virtual time."""
+"""Clusters in which kube-scheduler does not bind pods to their planned nodes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ VETO: Final = "sim.karpy.dev/unschedulable"
 
 
 class Witness(Deaf):
-    """Keeps what is decided and told: a journal, an audience of notices, metrics and logs."""
+    """Records verdicts, events, metrics and log lines."""
 
     def __init__(self) -> None:
         self.decisions: list[tuple[Snapshot, Verdict]] = []
@@ -52,7 +52,7 @@ class Witness(Deaf):
         self.remarks.append(remark)
 
     def launches_for(self, prefix: str) -> list[datetime]:
-        """Return when nodes were launched for pods whose names begin so."""
+        """Return the times of launches for pods whose names have a prefix."""
         return [
             snapshot.now
             for snapshot, verdict in self.decisions
@@ -65,7 +65,7 @@ class Witness(Deaf):
         return [(b - a) / timedelta(seconds=1) for a, b in pairwise(moments)]
 
     def refusals(self) -> list[str]:
-        """Return why launches were withheld, one after the other."""
+        """Return the reasons of withheld launches, in order."""
         return [
             refusal.detail
             for _, verdict in self.decisions
@@ -76,7 +76,7 @@ class Witness(Deaf):
 
 @asynccontextmanager
 async def cluster(witness: Witness) -> AsyncIterator[World]:
-    """Have a cluster with a NodePool and an operator."""
+    """Run a cluster with a NodePool and an operator."""
     async with (
         embedded_world(BRISK) as world,
         operating(world, notices=witness, voice=witness, journal=witness),
@@ -87,37 +87,37 @@ async def cluster(witness: Witness) -> AsyncIterator[World]:
 
 
 def push_out(world: World, app: str, seconds: float) -> None:
-    """Put another pod in the place of each pod of an app, so long after it has got a node."""
+    """Replace each pod of an app some seconds after it was bound to a node."""
 
     def end(name: str, node: str) -> None:
         world.store.delete(POD, name, namespace="default")
         usurper = {"name": f"usurper-{node}", "namespace": "default"}
         world.store.create(POD, {"metadata": usurper, "spec": pod_spec("3", nodeName=node)})
 
-    def hear(event: WatchEvent, before: JsonObject | None) -> None:
+    def on_pod(event: WatchEvent, before: JsonObject | None) -> None:
         pod = event.object
         is_app = (pod["metadata"].get("labels") or {}).get("app") == app
         node = pod["spec"].get("nodeName")
         if is_app and node and not ((before or {}).get("spec") or {}).get("nodeName"):
             asyncio.get_running_loop().call_later(seconds, end, pod["metadata"]["name"], node)
 
-    world.store.subscribe(POD, hear)
+    world.store.subscribe(POD, on_pod)
 
 
 def end_nodes(world: World) -> None:
-    """Cordon and delete each node as soon as it has registered, before it opens."""
+    """Cordon and delete each node as soon as it is registered, before its gate opens."""
 
     def end(name: str) -> None:
         world.store.patch(NODE, name, Patch(PatchType.MERGE, {"spec": {"unschedulable": True}}))
         world.store.delete(NODE, name)
 
-    def hear(event: WatchEvent, before: JsonObject | None) -> None:
+    def on_node(event: WatchEvent, before: JsonObject | None) -> None:
         was = ((before or {}).get("metadata") or {}).get("labels") or {}
         if REGISTERED in event.object["metadata"]["labels"] and REGISTERED not in was:
             name = event.object["metadata"]["name"]
             asyncio.get_running_loop().call_soon(end, name)
 
-    world.store.subscribe(NODE, hear)
+    world.store.subscribe(NODE, on_node)
 
 
 def running(world: World, app: str) -> int:

@@ -1,4 +1,4 @@
-"""Requests at random: ones that would be answered, with a few things in them that are wrong."""
+"""Random requests: valid ones with a few faults."""
 
 import json
 from collections.abc import Callable
@@ -162,7 +162,7 @@ _NAMES: Final = ("add", "remove", "replace", "test", "copy", "move", "frob")
 
 @st.composite
 def drafts(draw: Draw) -> Row:
-    """Draw a request that changes nothing, or next to nothing."""
+    """Draw a request that changes nothing of importance."""
     place = draw(st.sampled_from(sorted(_OBJECTS)))
     method, suffix, forms = draw(st.sampled_from(_ASKED))
     form = draw(st.sampled_from(forms))
@@ -197,7 +197,7 @@ def _operations() -> st.SearchStrategy[JsonObject]:
 
 
 def _spoil(draw: Draw, obj: JsonObject) -> None:
-    """Put something wrong into an object, at some depth of it."""
+    """Add a fault to an object, at any depth."""
     part: Any = obj
     while True:
         keys = sorted(part) if isinstance(part, dict) else list(range(len(part)))

@@ -29,14 +29,14 @@ NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "de
 
 
 class Noon:
-    """A clock that stands still: log lines do not depend on it."""
+    """A clock that stands still, for stable log lines."""
 
     def now(self) -> datetime:
         return datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-class Ears:
-    """Keeps the log, the metrics and the notices of an operator."""
+class Telemetry:
+    """Records the log, the metrics and the events of an operator."""
 
     def __init__(self) -> None:
         self._lines = BytesIO()
@@ -55,7 +55,7 @@ class Ears:
 
     @property
     def failures(self) -> list[tuple[str, str, str]]:
-        """The controller, the object and the last line of the stack trace, where there is one."""
+        """Controller, object and last line of the stack trace of each logged failure."""
         return [
             (line["controller"], line["name"], line.get("stacktrace", "").splitlines()[-1:][0])
             for line in self.lines
@@ -63,7 +63,7 @@ class Ears:
         ]
 
     def counted(self, metric: str, controller: str) -> float:
-        """Return what a counter of a controller shows."""
+        """Return the value of a counter of a controller."""
         start = f'{metric}{{controller="{controller}"}} '
         lines = self.metrics.render().decode().splitlines()
         return sum(float(line.removeprefix(start)) for line in lines if line.startswith(start))
@@ -71,9 +71,9 @@ class Ears:
 
 @asynccontextmanager
 async def operated(
-    ears: Ears, objects: type[EmbeddedObjects]
+    telemetry: Telemetry, objects: type[EmbeddedObjects]
 ) -> AsyncIterator[tuple[World, Operator]]:
-    """Have a cluster with a NodePool and an operator that reads and writes by some objects."""
+    """Run a cluster with a NodePool and an operator on an implementation of Objects."""
     world = World(KWOK)
     world.start()
     world.store.create(KWOK_NODE_CLASS, {"metadata": {"name": "default"}})
@@ -83,9 +83,9 @@ async def operated(
     operator = Operator(
         Surface(api, api, world.clock, cloud),
         Options(),
-        notices=ears,
-        voice=ears.voice,
-        metrics=ears.metrics,
+        notices=telemetry,
+        voice=telemetry.voice,
+        metrics=telemetry.metrics,
     )
     cloud.start()
     task = asyncio.create_task(operator.run())

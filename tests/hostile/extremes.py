@@ -1,4 +1,4 @@
-"""Objects of which some numbers, durations, quantities or moments are as extreme as JSON allows."""
+"""Objects with extreme numbers, durations, quantities or times."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -28,7 +28,7 @@ MOMENTS: Final = (
     *("9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00", "9" * 3000),
 )
 TEXTS: Final = ("-5", "0" * 5000 + "5", "9" * 5000, str(INT64_MAX), "abc", "")
-"""Of numbers that are written as text."""
+"""Extreme values of numbers that are written as text."""
 PERCENTS: Final = ("0", "101%", "9" * 18, "9" * 5000, "9" * 5000 + "%")
 SCHEDULES: Final = (
     *("@every 100000000h", "@every 1ns", "0 0 31 2 *", "*," * 5000 + "* * * * *", "9" * 5000),

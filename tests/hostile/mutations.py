@@ -1,4 +1,4 @@
-"""Objects as no schema has foreseen them: some fields of some objects, spoilt by a seed."""
+"""Malformed objects: some fields of some objects, mutated by seed."""
 
 import copy
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ Json: TypeAlias = Any
 """A part of an object."""
 
 WITNESS: Final = "witness"
-"""Objects with this word in their metadata are left as they are."""
+"""Objects with this word in their metadata are not mutated."""
 KEPT: Final = "kept"
-"""Of pods with this word in their name only the specification is spoilt, and not where they are."""
+"""Of pods with this word in their name only the spec is mutated, except for the node."""
 _SPOILT: Final = 0.4
 _DEEP: Final = "deep-0451"
 _NESTED: Final = b"[" * 4900 + b"]" * 4900
 _BYTES_MAX: Final = 1_000_000
-"""An API server takes objects of 1.5 MB."""
+"""Below the limit of an API server, 1.5 MB."""
 _IDENTITY: Final = {
     ("metadata", each) for each in ("name", "namespace", "uid", "resourceVersion", "finalizers")
 } | {("apiVersion",), ("kind",), ("metadata",)}
@@ -70,14 +70,14 @@ EXTREMES: Final[tuple[Json, ...]] = (
 
 
 class Mutations:
-    """What is spoilt of each object; the same for each of its versions."""
+    """The mutations of objects, equal for all versions of an object."""
 
     def __init__(self, seed: int) -> None:
         self._dice = Dice(seed)
         self._edits: dict[tuple[Kind, str, str], list[tuple[Path, Json]]] = {}
 
     def spoil(self, kind: Kind, obj: JsonObject) -> JsonObject:
-        """Return an object as the operator gets it."""
+        """Return the mutated object."""
         meta = obj["metadata"]
         if WITNESS in str(meta):
             return obj
@@ -116,19 +116,19 @@ class Mutations:
             case 1:
                 return {f"{each}": each for each in range(self._dice.number(2, 3000))}
             case 2:
-                # A part of the object where another part belongs.
+                # Use one part of the object as the value of another.
                 return _at(obj, self._dice.one(list(paths_of(obj))))
             case _:
                 return self._dice.one(EXTREMES)
 
 
 def encode(obj: Json) -> bytes:
-    """Write an object as an API server sends it, deeply nested where it is to be."""
+    """Encode an object as JSON, with deep nesting at its placeholders."""
     return msgspec.json.encode(obj).replace(f'"{_DEEP}"'.encode(), _NESTED)
 
 
 def paths_of(value: Json, above: Path = ()) -> Iterator[Path]:
-    """List where something stands in an object, the object itself left out."""
+    """Yield the paths of all values in an object."""
     inner: Iterator[tuple[str | int, Any]] = iter(())
     if isinstance(value, dict):
         inner = iter(value.items())
@@ -146,7 +146,7 @@ def _at(value: Json, path: Path) -> Json:
 
 
 def put(value: Json, path: Path, new: Json) -> None:
-    """Put something in its place, if that is there."""
+    """Set the value at a path, if the path exists."""
     *above, last = path
     try:
         for step in above:

@@ -1,4 +1,4 @@
-"""Pods that a tenant may create, and that ask for more than their share of attention."""
+"""Pods that a tenant may create, and that make decisions expensive."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ FOREVER: Final = "100000000h"
 
 
 def hostile_pods() -> list[JsonObject]:
-    """Return one pod of each sort, named after what it is."""
+    """Return one pod of each sort, named after its sort."""
     return [
         _pod("spreading", topologySpreadConstraints=[_spread(each) for each in range(_MANY)]),
         _pod("choosy", affinity={"nodeAffinity": _preferred()}),

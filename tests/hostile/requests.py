@@ -1,4 +1,4 @@
-"""Requests as bytes, so that none is too broken to be sent; and what is to be answered."""
+"""Raw HTTP requests, so that malformed ones can be sent, with the expected answers."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ PODS: Final = "/api/v1/namespaces/default/pods"
 DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/default/deployments"
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TRIED: Final = "?dryRun=All"
-"""Nothing of what is tried stays."""
+"""The query of a dry run: nothing is stored."""
 REASONS: Final = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -35,7 +35,7 @@ _PATIENCE: Final = 60.0
 
 
 class Row(NamedTuple):
-    """A request, and the status that it is answered with."""
+    """A request with the expected status of its answer."""
 
     name: str
     method: str
@@ -44,18 +44,18 @@ class Row(NamedTuple):
     body: bytes = b""
     headers: Mapping[str, str | bytes] = JSON
     real: int = 0
-    """What kube-apiserver answers with, where that is something else."""
+    """The status of kube-apiserver, if it differs."""
 
 
 class Reply(NamedTuple):
-    """What came back."""
+    """An HTTP answer."""
 
     status: int
     body: bytes
 
     @property
     def reason(self) -> str:
-        """The reason of the Status; an answer that is none has none."""
+        """The reason of the Status, empty if the body is no Status."""
         try:
             return str(json.loads(self.body)["reason"])
         except (ValueError, KeyError, TypeError):
@@ -63,7 +63,7 @@ class Reply(NamedTuple):
 
 
 class Wire:
-    """Sends what it is given, byte for byte."""
+    """Sends requests byte for byte."""
 
     def __init__(self, url: str, authority: str, token: str) -> None:
         self._address = urlsplit(url)
@@ -84,7 +84,7 @@ class Wire:
                 writer.close()
 
     async def make(self, path: str, obj: JsonObject) -> None:
-        """Create an object, unless it is there."""
+        """Create an object, unless it exists."""
         reply = await self.ask(Row("made", "POST", path, 201, dump(obj)))
         assert reply.status in {201, 409}, reply
 
@@ -126,7 +126,7 @@ def dump(obj: object) -> bytes:
 
 
 def deep(levels: int) -> bytes:
-    """Return objects within objects."""
+    """Return deeply nested JSON objects."""
     return b'{"a":' * levels + b"1" + b"}" * levels
 
 

@@ -1,4 +1,4 @@
-"""The operator outlives whatever an API server does for a while, and works soon after."""
+"""The operator survives temporary faults of an API server, and works soon after."""
 
 import asyncio
 import socket

@@ -26,7 +26,7 @@ from karpy.wiring.operator import supervise
 from karpy.wiring.surface import Part
 from tests.builders import pod as waiting
 from tests.builders import snapshot
-from tests.hostile.ears import Ears, operated, pod
+from tests.hostile.ears import Telemetry, operated, pod
 from tests.sim.stories import on_virtual_time
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ def _failing(times: int, error: Exception, starts: list[float]) -> Part:
 
 @on_virtual_time
 async def test_a_part_that_fails_is_started_again_later_each_time_and_others_go_on() -> None:
-    ears, starts, ticks = Ears(), list[float](), list[float]()
+    telemetry, starts, ticks = Telemetry(), list[float](), list[float]()
 
     async def tick() -> None:
         for _ in range(5):
@@ -74,34 +74,34 @@ async def test_a_part_that_fails_is_started_again_later_each_time_and_others_go_
         await asyncio.Event().wait()
 
     parts = [_failing(3, ValueError("slipped"), starts), Part("good", tick)]
-    task = asyncio.create_task(supervise(parts, ears.voice))
+    task = asyncio.create_task(supervise(parts, telemetry.voice))
     await asyncio.sleep(20)
     task.cancel()
     await asyncio.wait((task,))
 
     assert starts == [0, 1, 3, 7]
     assert ticks == [2, 4, 6, 8, 10]
-    assert ears.failures == [("bad", "", "ValueError: slipped")] * 3
-    assert (ears.counted(PANICS, "bad"), ears.counted(ERRORS, "bad")) == (3, 3)
+    assert telemetry.failures == [("bad", "", "ValueError: slipped")] * 3
+    assert (telemetry.counted(PANICS, "bad"), telemetry.counted(ERRORS, "bad")) == (3, 3)
 
 
 @on_virtual_time
-async def test_an_error_with_a_name_is_logged_without_its_way_and_is_no_panic() -> None:
-    ears = Ears()
+async def test_a_coded_error_is_logged_without_a_stack_trace_and_is_no_panic() -> None:
+    telemetry = Telemetry()
 
-    task = asyncio.create_task(supervise([_failing(1, REFUSED, [])], ears.voice))
+    task = asyncio.create_task(supervise([_failing(1, REFUSED, [])], telemetry.voice))
     await asyncio.sleep(5)
     task.cancel()
     await asyncio.wait((task,))
 
-    (line,) = ears.lines
+    (line,) = telemetry.lines
     assert (line["level"], line["controller"], line["code"]) == ("ERROR", "bad", "KP1008")
-    assert (ears.counted(PANICS, "bad"), ears.counted(ERRORS, "bad")) == (0, 1)
+    assert (telemetry.counted(PANICS, "bad"), telemetry.counted(ERRORS, "bad")) == (0, 1)
 
 
 @on_virtual_time
 async def test_a_lost_lease_ends_all_parts() -> None:
-    ears, queue = Ears(), WorkQueue()
+    telemetry, queue = Telemetry(), WorkQueue()
     queue.add("claim")
 
     async def write(_: str) -> None:
@@ -109,32 +109,32 @@ async def test_a_lost_lease_ends_all_parts() -> None:
 
     parts = [Part("writing", lambda: queue.run(write)), _failing(0, REFUSED, [])]
     with pytest.raises(LeadershipLost):
-        await supervise(parts, ears.voice)
+        await supervise(parts, telemetry.voice)
 
-    assert ears.lines == []
+    assert telemetry.lines == []
 
 
 # --- an operator -------------------------------------------------------------------------------
 
 
 @on_virtual_time
-async def test_a_listener_that_fails_with_one_pod_hears_of_all_others() -> None:
-    ears, heard = Ears(), list[str]()
+async def test_a_listener_that_fails_with_one_pod_gets_all_other_pods() -> None:
+    telemetry, keys = Telemetry(), list[str]()
 
     def listen(key: str, _before: Pod | None, _after: Pod | None) -> None:
-        heard.append(key)
+        keys.append(key)
         if key == "shop/hostile":
             raise KeyError("no such pod")
 
-    async with operated(ears, EmbeddedObjects) as (world, operator):
+    async with operated(telemetry, EmbeddedObjects) as (world, operator):
         operator.mirror.pods.listen(listen)
         _furnish(world, pod("hostile"), pod("usual"))
         await asyncio.sleep(60)
         placed = _nodes_of(world)
 
     assert placed == {"hostile": True, "usual": True}
-    assert "shop/usual" in heard
-    assert set(ears.failures) == {("mirror", "hostile", "KeyError: 'no such pod'")}
+    assert "shop/usual" in keys
+    assert set(telemetry.failures) == {("mirror", "hostile", "KeyError: 'no such pod'")}
 
 
 def _deciding_badly(names: set[str]) -> Callable[..., Verdict]:
@@ -151,18 +151,20 @@ def _deciding_badly(names: set[str]) -> Callable[..., Verdict]:
 @on_virtual_time
 async def test_a_pod_with_which_decisions_fail_waits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karpy.core.scheduling.decide.decide", _deciding_badly({"hostile"}))
-    ears = Ears()
+    telemetry = Telemetry()
 
-    async with operated(ears, EmbeddedObjects) as (world, _):
+    async with operated(telemetry, EmbeddedObjects) as (world, _):
         _furnish(world, pod("usual"), pod("hostile", "100"), pod("other"))
         await asyncio.sleep(60)
         placed = _nodes_of(world)
 
-    told = {each.note for each in ears.notices if each.subject.name == "hostile"}
+    notes = {each.note for each in telemetry.notices if each.subject.name == "hostile"}
     assert placed == {"usual": True, "hostile": False, "other": True}
-    assert set(ears.failures) == {("provisioner", "hostile", "ZeroDivisionError: no even spread")}
-    assert ears.counted(ERRORS, "provisioner") > 0
-    assert [note.partition(";")[0] for note in told] == [
+    assert set(telemetry.failures) == {
+        ("provisioner", "hostile", "ZeroDivisionError: no even spread")
+    }
+    assert telemetry.counted(ERRORS, "provisioner") > 0
+    assert [note.partition(";")[0] for note in notes] == [
         "Failed to schedule pod, decisions fail with it, by a bug in karpy"
     ]
 
@@ -179,16 +181,18 @@ async def test_a_decision_that_fails_without_any_pod_is_made_again_later(
         return decide(some, keep_going=keep_going)
 
     monkeypatch.setattr("karpy.core.scheduling.decide.decide", make)
-    ears = Ears()
+    telemetry = Telemetry()
 
-    async with operated(ears, EmbeddedObjects) as (world, _):
+    async with operated(telemetry, EmbeddedObjects) as (world, _):
         _furnish(world, pod("usual"))
         await asyncio.sleep(60)
         placed = _nodes_of(world)
 
     assert placed == {"usual": True}
-    assert set(ears.failures) == {("provisioner", "decision", "ZeroDivisionError: no even spread")}
-    assert ears.counted(PANICS, "provisioner") == 2
+    assert set(telemetry.failures) == {
+        ("provisioner", "decision", "ZeroDivisionError: no even spread")
+    }
+    assert telemetry.counted(PANICS, "provisioner") == 2
 
 
 class RefusingOnce(EmbeddedObjects):
@@ -219,16 +223,18 @@ class RefusingOnce(EmbeddedObjects):
 
 @on_virtual_time
 async def test_a_plugin_for_credentials_that_fails_once_ends_nothing() -> None:
-    ears = Ears()
+    telemetry = Telemetry()
 
-    async with operated(ears, RefusingOnce) as (world, _):
+    async with operated(telemetry, RefusingOnce) as (world, _):
         _furnish(world, pod("usual"))
         await asyncio.sleep(90)
         placed = _nodes_of(world)
 
     assert placed == {"usual": True}
     assert {"mirror.pod", "mirror.nodeclaim"} <= {
-        line["controller"] for line in ears.lines if line["level"] == "ERROR" and "code" in line
+        line["controller"]
+        for line in telemetry.lines
+        if line["level"] == "ERROR" and "code" in line
     }
 
 
@@ -246,9 +252,9 @@ class ClumsyOnce(EmbeddedObjects):
 
 @on_virtual_time
 async def test_a_launch_that_fails_by_a_mistake_is_tried_again_and_the_others_are_made() -> None:
-    ears = Ears()
+    telemetry = Telemetry()
 
-    async with operated(ears, ClumsyOnce) as (world, _):
+    async with operated(telemetry, ClumsyOnce) as (world, _):
         _furnish(world, *(pod(f"large-{number}", "200") for number in range(3)))
         await asyncio.sleep(2.5)
         at_once = len(world.store.list(NODE_CLAIM))
@@ -256,7 +262,7 @@ async def test_a_launch_that_fails_by_a_mistake_is_tried_again_and_the_others_ar
         placed = _nodes_of(world)
 
     assert (at_once, placed) == (2, {"large-0": True, "large-1": True, "large-2": True})
-    assert [(each[0], each[2]) for each in ears.failures] == [
+    assert [(each[0], each[2]) for each in telemetry.failures] == [
         ("provisioner", "RuntimeError: out of order")
     ]
 

@@ -124,14 +124,14 @@ async def test_the_refusal_names_both_sides() -> None:
         world.store.create(POD, bare_pod("unlucky"))
         await asyncio.sleep(120)
 
-    told = [each for each in seen.notices if each.reason == "LaunchedInVain"]
+    notices = [each for each in seen.notices if each.reason == "LaunchedInVain"]
     lines = [each for each in seen.remarks if each.event == "launched nodes in vain"]
     said = "kube-scheduler left it out: 0/1 nodes are available: 1 node(s) had untolerated taint(s)"
     assert seen.refusals()[0].startswith("1 launch in vain, the next not before ")
     assert said in seen.refusals()[0]
     assert any(each.startswith("3 launches in vain") for each in seen.refusals())
-    assert (told[0].subject.name, told[0].is_warning) == ("unlucky", True)
-    assert said in told[0].note
+    assert (notices[0].subject.name, notices[0].is_warning) == ("unlucky", True)
+    assert said in notices[0].note
     assert (lines[0].fields["group"], lines[0].fields["launches"]) == ("default/unlucky", "1")
 
 

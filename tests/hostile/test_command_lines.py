@@ -1,4 +1,4 @@
-"""Command lines, files and streams made to confuse: each ends in an error of its own."""
+"""Malformed command lines, files and streams: each ends in its own error."""
 
 import io
 import json
@@ -33,8 +33,8 @@ def pod(spec: str) -> str:
     return f'{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "a"}}, "spec": {spec}}}'
 
 
-def told(*words: str, stdin: str = "") -> tuple[int, list[str], int]:
-    """Run the program in this process: its exit code, the codes it names, and its hints."""
+def run_program(*words: str, stdin: str = "") -> tuple[int, list[str], int]:
+    """Run the program in this process; return exit code, error codes, and number of hints."""
     out, err = io.StringIO(), io.StringIO()
     channels = Channel(out, has_colour=False), Channel(err, has_colour=False)
     code = execute(words, Terminal(io.StringIO(stdin), *channels))
@@ -79,7 +79,7 @@ FILES: Final = [
     ("run --kubeconfig FILE", kubeconfig(f"{SERVER}, certificate-authority: {LONG}"), "KP1007"),
     ("cluster --kubeconfig FILE", DEEP, "KP1006"),
 ]
-"""A command on a file, what is in it, and the error that comes of it."""
+"""A command on a file, the content of the file, and the expected error."""
 
 
 @pytest.mark.parametrize(("command", "text", "code"), FILES)
@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_read_has_an_error_of_its_own(
     named["FILE"].write_text(text, encoding="utf-8")
     named["GOOD"].write_text(pod('{"containers": [{"name": "c"}]}'))
 
-    exit_code, codes, hints = told(*(str(named.get(word, word)) for word in command.split()))
+    exit_code, codes, hints = run_program(*(str(named.get(word, word)) for word in command.split()))
 
     assert (exit_code, set(codes)) == (1, {code})
     assert hints == len(codes)
@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_read_has_an_error_of_its_own(
     ],
 )
 def test_a_path_that_is_too_long_has_an_error_of_its_own(command: str, code: str) -> None:
-    assert told(*command.replace("PATH", LONG).split()) == (1, [code], 1)
+    assert run_program(*command.replace("PATH", LONG).split()) == (1, [code], 1)
 
 
 @pytest.mark.parametrize("command", ["solve", "convert", "bench", "replay"])
@@ -119,12 +119,12 @@ def test_links_that_lead_back_to_themselves_are_named(tmp_path: Path, command: s
     loop = tmp_path / "loop.json"
     loop.symlink_to(loop)
 
-    assert told(command, str(loop)) == (1, ["KP1002"], 1)
+    assert run_program(command, str(loop)) == (1, ["KP1002"], 1)
 
 
 @pytest.mark.parametrize("command", ["solve", "convert"])
 def test_a_device_without_an_end_is_not_read(command: str) -> None:
-    assert told(command, "/dev/zero") == (1, ["KP1002"], 1)
+    assert run_program(command, "/dev/zero") == (1, ["KP1002"], 1)
 
 
 def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
@@ -171,11 +171,11 @@ def test_a_full_disk_behind_stderr_leaves_the_exit_code() -> None:
 
 @pytest.mark.parametrize("token", [" ", "a\nb", "caf\u00e9", "\udcff"])
 def test_a_token_that_no_request_can_carry_is_refused(token: str) -> None:
-    assert told("cluster", "--token", token) == (1, ["KP1010"], 1)
+    assert run_program("cluster", "--token", token) == (1, ["KP1010"], 1)
 
 
 @pytest.mark.parametrize("command", ["crds", "--help", "--version", "solve --help"])
-def test_a_reader_that_has_gone_is_no_error(command: str) -> None:
+def test_a_closed_stdout_is_no_error(command: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as gone:

@@ -31,7 +31,7 @@ LONG_ALIASES = f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 1000)}]"
 CHAIN = "\n".join(["a0: &a0 {k: 1}"] + [f"a{n}: &a{n} {{<<: *a{n - 1}}}" for n in range(1, 3000)])
 
 
-def told(text: str) -> str:
+def message_for(text: str) -> str:
     """Return what is wrong with the only document of a text."""
     (found,) = read_documents("f.yaml", text)
     return found.value if isinstance(found, Document) else f"{found.problem} ({found.code})"
@@ -69,7 +69,7 @@ def told(text: str) -> str:
 )
 def test_a_document_past_a_limit_is_an_error_with_its_line(text: str, problem: str) -> None:
     with at_most(megabytes=20):
-        assert told(text) == f"{problem} (KP1001)"
+        assert message_for(text) == f"{problem} (KP1001)"
 
 
 @given(
@@ -81,7 +81,7 @@ def test_a_document_past_a_limit_is_an_error_with_its_line(text: str, problem: s
 )
 def test_json_is_as_deep_as_its_value(value: object, levels: int) -> None:
     text = "[" * levels + json.dumps(value) + "]" * levels
-    is_refused = DEEP in str(told(text))
+    is_refused = DEEP in str(message_for(text))
 
     assert is_refused == is_too_deep(json.loads(text))
 

@@ -195,17 +195,17 @@ def test_the_deadline_counts_from_the_start_of_the_last_renewal_that_succeeded()
         candidate = Election(
             store, SetClock(), Candidacy("kube-system", identity="a"), fence=fence, dice=lambda: 0.0
         )
-        heard = [is_open(fence)]
+        states = [is_open(fence)]
         leading = asyncio.create_task(candidate.lead(forever))
         await asyncio.sleep(20)
-        heard.append(is_open(fence))
+        states.append(is_open(fence))
         store.is_failing = True
         await asyncio.sleep(7.5)
-        heard.append(is_open(fence))
+        states.append(is_open(fence))
         await asyncio.sleep(3)
-        heard.append(is_open(fence))
+        states.append(is_open(fence))
         await leading
-        return heard
+        return states
 
     assert run(story()) == [False, True, True, False]
 

@@ -1,4 +1,4 @@
-"""Pods that come and go: what is kept of them does not grow with their number."""
+"""Memory does not grow with the number of pods created and deleted."""
 
 import gc
 import sys
@@ -14,14 +14,14 @@ from tests.builders.nodes import kube_node, node_claim
 from tests.soak.lives import Life
 
 FIRST = 6_000
-"""By then caches have their size; that of moments grows on, by five objects for each pod."""
+"""Caches are full after this many pods; that of times still grows by five objects per pod."""
 PODS = 10_000
 OBJECTS_A_POD_MAX = 10
-"""A pod that is remembered is made of 40."""
+"""A pod that is kept has 40 objects."""
 
 
 def live(life: Life, first: int, last: int) -> int:
-    """Have pods live; return how many objects there are then."""
+    """Create and delete pods; return the number of Python objects afterwards."""
     for number in range(first, last):
         life.pass_by(number)
     gc.collect()
@@ -29,7 +29,7 @@ def live(life: Life, first: int, last: int) -> int:
 
 
 def come_and_go(book: NodeBook, first: int, last: int) -> int:
-    """Have nodes of claims come and go; return how many objects there are then."""
+    """Create and delete nodes of claims; return the number of Python objects afterwards."""
     for name in map(str, range(first, last)):
         book.claims.put(name, node_claim(name, provider_id=f"kwok://{name}", node_name=name))
         book.nodes.put(name, kube_node(name, provider_id=f"kwok://{name}"))
@@ -52,7 +52,7 @@ async def test_pods_that_are_gone_are_forgotten(*, is_leader: bool) -> None:
 
 
 def read_large(reader: PodJsonReader, count: int) -> int:
-    """Read pods of 700 KB, no two alike; return the bytes that are held then."""
+    """Read different pods of 700 KB; return the bytes in use afterwards."""
     for number in range(count):
         values = [f"{number}-{each}-{'x' * 3500}" for each in range(200)]
         spec = {"containers": [{"name": "c"}], "tolerations": [{"value": each} for each in values]}
@@ -72,7 +72,7 @@ def traced() -> Iterator[None]:
 
 @pytest.mark.usefixtures("traced")
 def test_pods_as_large_as_they_may_be_are_forgotten_sooner() -> None:
-    """A person who may create pods can have thousands of the size that etcd takes at most."""
+    """A user who may create pods can create thousands of the largest size that etcd accepts."""
     held = read_large(PodJsonReader(), 100)
 
     assert held <= 60 * 2**20

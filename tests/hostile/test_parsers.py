@@ -1,4 +1,4 @@
-"""Every parser of a value of an object takes steps in proportion to its text, and no more."""
+"""The time of every parser of a field is linear in the length of its text."""
 
 import sys
 import time
@@ -45,7 +45,7 @@ from tests.builders.pods import NOON
 REFUSED: Final = (BadRequest, FieldInvalid, ScheduleInvalid, ValueError)
 FEW, FACTOR = 250, 8
 SLACK: Final = 0.25
-"""Seconds that a busy machine may lose anywhere."""
+"""Seconds of tolerance for a busy machine."""
 
 
 def read_pod_share(text: str) -> object:
@@ -53,7 +53,7 @@ def read_pod_share(text: str) -> object:
 
 
 def read_version(text: str) -> object:
-    """Compare a NodeClaim with what is known of it, as the mirror does."""
+    """Compare a NodeClaim with its known version, as the mirror does."""
     return CLAIMS.from_object(claim(resourceVersion=text))
 
 
@@ -124,20 +124,20 @@ ATTACKS: Final = [(name, form) for name, (_, forms) in PARSERS.items() for form 
 
 
 def grown(form: str, count: int) -> str:
-    """Write what is in braces so many times: `{1}h` becomes `111h`."""
+    """Repeat the text in braces: `{1}h` becomes `111h`."""
     parts = [each.partition("}") for each in form.split("{")]
     first, *rest = parts
     return first[0] + "".join(repeated * count + after for repeated, _, after in rest)
 
 
 def parse(name: str, text: str) -> None:
-    """Have a text read; it may well be refused."""
+    """Parse a text; errors are allowed."""
     with suppress(*REFUSED):
         PARSERS[name][0](text)
 
 
 def lines_of(call: Callable[[], object]) -> int:
-    """Count the lines of Python that a call goes through."""
+    """Count the lines of Python that a call executes."""
     count = 0
 
     def trace(frame: FrameType, event: str, arg: object) -> Callable[..., Any]:
@@ -156,7 +156,7 @@ def lines_of(call: Callable[[], object]) -> int:
 
 
 def seconds_of(call: Callable[[], object]) -> float:
-    """Measure the time of the processor that a call takes, a regular expression's among it."""
+    """Measure the CPU time of a call, including regular expressions."""
     start = time.process_time()
     call()
     return time.process_time() - start
@@ -174,7 +174,7 @@ def test_the_steps_of_a_parser_grow_no_faster_than_its_text(name: str, form: str
 
 
 @pytest.mark.parametrize(("name", "form"), ATTACKS)
-def test_no_expression_of_a_parser_goes_back_and_forth(name: str, form: str) -> None:
+def test_no_regular_expression_of_a_parser_backtracks(name: str, form: str) -> None:
     short, long = grown(form, FEW), grown(form, FACTOR * FEW)
 
     few = seconds_of(lambda: parse(name, short))

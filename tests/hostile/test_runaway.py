@@ -1,4 +1,4 @@
-"""Workloads that end in launch after launch unless daemons count as they are admitted."""
+"""Workloads that would cause endless launches if DaemonSet pods were counted before admission."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ USUAL = pytest.mark.parametrize(
 
 
 def prepare(stage: Stage) -> set[str]:
-    """Set the stage; return a set that the names of all NodeClaims go into."""
+    """Set the stage up; return a set that collects the names of all NodeClaims."""
     names: set[str] = set()
     stage.store.subscribe(NODE_CLAIM, lambda event, _: names.add(event.object["metadata"]["name"]))
     stage.apply(KWOK_NODE_CLASS, node_class())
@@ -50,14 +50,14 @@ def prepare(stage: Stage) -> set[str]:
 
 
 def agent(**spec: object) -> JsonObject:
-    """Describe a DaemonSet that drives others out, and leaves open how much CPU it takes."""
+    """Return a DaemonSet of high priority without CPU requests."""
     return daemon_set(
         "agent", asking({"limits": {"memory": "1Gi"}}, priorityClassName="first", **spec)
     )
 
 
 def web(name: str = "web") -> JsonObject:
-    """Describe one pod that leaves open how much CPU it takes."""
+    """Return a Deployment of one pod without CPU requests."""
     return deployment(name, 1, pod=asking({"requests": {"memory": "4"}}))
 
 
@@ -82,7 +82,7 @@ async def test_a_limit_range_costs_one_node_for_one_pod(usual: JsonObject) -> No
 @USUAL
 @on_virtual_time
 async def test_a_limit_range_costs_one_node_more_once_the_daemon_runs(usual: JsonObject) -> None:
-    """What the DaemonSet takes is read off its pod then."""
+    """The requests of the DaemonSet are then read from its pod."""
     async with staged() as stage:
         claims = prepare(stage)
         stage.apply(LIMIT_RANGE, limit_range(**usual))
@@ -111,7 +111,7 @@ async def test_a_runtime_class_costs_one_node_for_one_pod() -> None:
 
 @on_virtual_time
 async def test_a_pod_that_poses_as_a_daemon_takes_no_room_of_new_nodes() -> None:
-    """A right to create pods must not be enough to stop launches for a whole cluster."""
+    """The permission to create pods must not suffice to stop all launches."""
     async with staged() as stage:
         claims = prepare(stage)
         made = stage.apply(DAEMON_SET, daemon_set("agent", pod_spec(cpu="100m")))
@@ -133,7 +133,7 @@ async def test_a_pod_that_poses_as_a_daemon_takes_no_room_of_new_nodes() -> None
 
 @on_virtual_time
 async def test_a_daemon_that_no_machine_can_hold_stops_no_launch() -> None:
-    """A right to create DaemonSets must not be enough to stop launches for a whole cluster."""
+    """The permission to create DaemonSets must not suffice to stop all launches."""
     async with staged() as stage:
         claims = prepare(stage)
         everywhere = [{"operator": "Exists"}]

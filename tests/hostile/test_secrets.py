@@ -1,4 +1,4 @@
-"""Secrets in every place that may hold one: none of them reaches a log, an error or a metric."""
+"""Secrets in every place that can have one reach no log, error or metric."""
 
 import asyncio
 import json
@@ -37,9 +37,9 @@ from tests.scenarios.manifests import node_class, pod_spec, pool
 
 CANARY: Final = "canary4711"
 DIGITS: Final = "815471147110815"
-"""A secret that YAML takes for a number."""
+"""A secret that YAML reads as a number."""
 TRACES: Final = (CANARY, DIGITS, CANARY.upper(), b64encode(f"u:{CANARY}".encode()).decode()[:-2])
-"""How a secret may show, the password of `u` in a header among others."""
+"""The forms in which a secret may appear, such as a basic-auth header of the user `u`."""
 PLUGIN: Final = f"""
 import json, os, sys
 print("{CANARY} is what I think", file=sys.stderr)
@@ -49,12 +49,12 @@ print(json.dumps({{"apiVersion": "{EXEC_V1}", "kind": "ExecCredential", "status"
 
 
 def shown(text: str) -> list[str]:
-    """List the traces of secrets in a text."""
+    """Return the traces of secrets in a text."""
     return [each for each in TRACES if each in text]
 
 
 def said(error: BaseException) -> str:
-    """Return everything that an error could ever say of itself."""
+    """Return all texts of an error: message, hint, details and representation."""
     words = "".join(format_exception(error))
     return f"{words}{error!r}{error.args!r}{getattr(error, 'hint', '')}"
 
@@ -247,7 +247,7 @@ async def test_a_proxy_that_says_no_is_named_without_its_password() -> None:
 
 @asynccontextmanager
 async def running(folder: Path) -> AsyncIterator[tuple[World, dict[str, int]]]:
-    """Have an operator that works, with a secret in every place that takes one."""
+    """Run an operator with a secret in every place that accepts one."""
     settings = WorldSettings(timing=Timing(speed=50))
     ports = free_ports(("metrics", "health", "profiling"))
     async with embedded_world(settings) as world, serve(world, token=CANARY) as served:
@@ -274,7 +274,7 @@ async def running(folder: Path) -> AsyncIterator[tuple[World, dict[str, int]]]:
 
 
 def reached_by(folder: Path, served: ServedCluster, proxy: str) -> Path:
-    """Write a kubeconfig that has passwords in its addresses, and a talkative plugin."""
+    """Write a kubeconfig with passwords in its addresses, and a plugin that prints secrets."""
     (folder / "plugin.py").write_text(PLUGIN)
     authority = b64encode(served.authority.encode()).decode()
     cluster = {

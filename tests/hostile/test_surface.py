@@ -1,4 +1,4 @@
-"""What can be reached from outside, and what a thief of the operator's token could do with it."""
+"""The attack surface: open ports, credential plugins, and the rights of the operator's token."""
 
 import asyncio
 import os
@@ -26,11 +26,11 @@ from tests.wiring.grants import BY_CHOICE, grants
 READING: Final = frozenset({"get", "list", "watch"})
 HERE: Final = "127.0.0.1"
 ELSEWHERE: Final = "127.0.0.2"
-"""Another address of this machine; what listens on the first one alone is not there."""
+"""Another loopback address, at which a server on 127.0.0.1 is not reachable."""
 
 
 async def _status(host: str, port: int, path: str) -> int:
-    """Return the status of an answer, 0 if nothing listens there."""
+    """Return the HTTP status, 0 if nothing listens at the address."""
     async with ClientSession() as session:
         try:
             async with session.get(f"http://{host}:{port}{path}") as response:
@@ -153,7 +153,7 @@ users:
 
 @pytest.fixture
 def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a plugin that is run leaves its path; the current folder and PATH hold decoys."""
+    """Return the file into which an executed plugin writes its path; PATH has decoys."""
     home = tmp_path / "home"
     _place(home, "plugin")
     _place(home / "bin", "plugin")
@@ -226,7 +226,7 @@ def test_a_plugin_without_a_path_is_never_taken_from_the_current_folder(
     assert not marks.exists()
 
 
-def test_a_thief_of_the_token_writes_little() -> None:
+def test_a_stolen_token_can_write_little() -> None:
     written = {
         (each.resource, each.verb)
         for each in grants()
@@ -259,7 +259,7 @@ def test_a_thief_of_the_token_writes_little() -> None:
     }
 
 
-def test_a_thief_of_the_token_reads_no_secret_and_gets_no_more_rights() -> None:
+def test_a_stolen_token_reads_no_secret_and_gives_no_further_rights() -> None:
     everything = {*chain.from_iterable(each[:3] for each in grants())}
 
     assert everything.isdisjoint(

@@ -100,7 +100,7 @@ def test_a_pod_that_its_reader_stumbles_over_keeps_its_node_and_ends_nothing() -
 
 
 @pytest.mark.parametrize("seconds", [0, 15, 30, 40])
-def test_a_pod_that_no_watch_tells_of_keeps_its_node(seconds: int) -> None:
+def test_a_pod_that_no_watch_delivers_keeps_its_node(seconds: int) -> None:
     """Whenever it comes, until a moment after its node is closed to pods, before it is deleted."""
     heard, faults = Heard(), Faults()
 

@@ -1,4 +1,4 @@
-"""Short views of what the readable solver says, for tests to compare."""
+"""Short views of the reference solver's placements, for comparison in tests."""
 
 from karpy.model.snapshot import Snapshot
 from tests.reference.solver import Placements, solve

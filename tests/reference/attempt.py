@@ -1,4 +1,4 @@
-"""One pod at one step of its ladder, and all that follows from that alone."""
+"""One pod at one step of its ladder."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from tests.reference.volumes import Attachments, attachments, volume_alternative
 
 @dataclass(frozen=True)
 class Attempt:
-    """What is tried: a pod with the preferences that are left of it."""
+    """A pod with its remaining preferences, and the requirements that follow."""
 
     pod: Pod
     rules: PodRules
@@ -21,7 +21,7 @@ class Attempt:
 
 
 def make_attempt(pod: Pod, rules: PodRules, storage: Storage) -> Attempt:
-    """Work out what a pod asks for at one step of its ladder."""
+    """Return the attempt of a pod at one step of its ladder."""
     return Attempt(
         pod=pod,
         rules=rules,

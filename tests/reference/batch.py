@@ -1,4 +1,4 @@
-"""Which pods are to be placed, in which order, and why the others are left alone (section 1)."""
+"""Which pods are placed, in which order, and why other pods are not (section 1)."""
 
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
@@ -31,7 +31,7 @@ CONSTRAINTS_MAX = 500
 
 
 def select(snapshot: Snapshot) -> tuple[list[Pod], dict[str, Reason]]:
-    """Return the pods to place, in order, and a reason for those considered and left alone."""
+    """Return the pods to place, in order, and the reasons of pods that are refused."""
     deleting = {node.name for node in snapshot.nodes if node.is_deleting}
     batch: list[Pod] = []
     refused: dict[str, Reason] = {}
@@ -106,7 +106,7 @@ def _why_withheld(pod: Pod, snapshot: Snapshot) -> Reason | None:
 
 
 def moved_later(batch: list[Pod], moved: Collection[str]) -> list[Pod]:
-    """Put pods that move by choice, given by their keys, after those that wait."""
+    """Sort pods that move voluntarily, given by their keys, after pending pods."""
 
     def turn(pod: Pod) -> tuple[bool, bool, bool]:
         is_costly = _count_constraints(pod.rules) > CONSTRAINTS_MAX
@@ -121,7 +121,7 @@ def _largest_first(pod: Pod) -> tuple[bool, int, int, object, str]:
 
 
 def other_orders(batch: list[Pod], well_known: frozenset[str]) -> Iterator[list[Pod]]:
-    """Yield the orders of section 11: loners and then the others by both shares, and so on."""
+    """Yield the orders of section 11: by two shares of size, pods with anti-affinity first."""
     near_or_away = [term for pod in batch for term in pod.rules.affinity + pod.rules.anti_affinity]
     if {term.topology_key for term in near_or_away} - well_known - {HOSTNAME}:
         return
@@ -142,7 +142,7 @@ def other_orders(batch: list[Pod], well_known: frozenset[str]) -> Iterator[list[
         return abs(one - other)
 
     def loners_first(pod: Pod) -> Fraction:
-        # No pod asks for more than all do: twice one is more than any sum of shares.
+        # Each share is at most 1, so that 3 exceeds any sum of two shares.
         return together(pod) + (3 if _keeps_away(pod) else 0)
 
     yield _in_order(batch, loners_first)
@@ -157,7 +157,7 @@ def _keeps_away(pod: Pod) -> bool:
 
 
 def _in_order(batch: list[Pod], size: Callable[[Pod], Fraction]) -> list[Pod]:
-    """Sort pods by size, but for those that must be near others, who keep their turn."""
+    """Sort pods by size; pods with required affinity keep their positions."""
     free = [pod for pod in batch if not pod.rules.affinity]
     free.sort(key=lambda pod: (pod.is_virtual, -size(pod), _largest_first(pod)))
     turns = [turn for turn, pod in enumerate(batch) if not pod.rules.affinity]
@@ -167,9 +167,9 @@ def _in_order(batch: list[Pod], size: Callable[[Pod], Fraction]) -> list[Pod]:
 
 def why_refused(pod: Pod, snapshot: Snapshot) -> Reason | None:
     """
-    Say why a pod cannot be placed whatever the nodes are; reasons in the order of the law.
+    Return why a pod can be placed on no node at all; reasons in the order of the page.
 
-    A pod opts out by its preferences too, even if they are to be ignored.
+    Unsupported preferences count too, even if preferences are ignored.
     """
     rules = pod.rules
     if rules.unreadable:
@@ -198,7 +198,7 @@ def _required(rules: PodRules) -> Iterator[Requirement]:
 def _is_malformed(requirement: Requirement) -> bool:
     if requirement.key == CAPACITY_TYPE and requirement.operator is Operator.IN:
         return requirement.values.isdisjoint(CAPACITY_TYPES)
-    # `Lt 0` is well formed and means "at most -1"; lower bounds than that were negative as written.
+    # `Lt 0` is valid and means "at most -1"; a lower bound is only possible from a negative value.
     below = requirement.lte is not None and requirement.lte < -1
     return below or (requirement.gte is not None and requirement.gte < 0)
 
@@ -207,7 +207,7 @@ def _is_malformed(requirement: Requirement) -> bool:
 
 
 def with_wishes(pod: Pod, snapshot: Snapshot) -> Pod:
-    """Add default spreads to a pod, and take its preferences away if they are to be ignored."""
+    """Return a pod with default spreads, and without preferences if they are ignored."""
     rules = pod.rules
     if not rules.spreads and (selector := deduced_selector(pod, snapshot)):
         defaults = snapshot.settings.default_spreads
@@ -224,7 +224,7 @@ def with_wishes(pod: Pod, snapshot: Snapshot) -> Pod:
 
 
 def deduced_selector(pod: Pod, snapshot: Snapshot) -> LabelSelector | None:
-    """Select the pods that belong together with this one: its Services' and its controller's."""
+    """Return the selector of default spreads: from the Services and the controller of a pod."""
     labels: dict[str, str] = {}
     for service in snapshot.services:
         if service.namespace == pod.namespace and service.selector is not None:

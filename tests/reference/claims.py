@@ -1,4 +1,4 @@
-"""Nodes to be made: which types are left as pods are added (sections 3 and 7)."""
+"""New nodes: the remaining types as pods are added (sections 3 and 7)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,19 +30,19 @@ from tests.reference.volumes import Attachments, clash, exceeds, together
 
 
 class No(Enum):
-    """Why a claim does not take a pod, as far as it matters."""
+    """Why a claim does not take a pod."""
 
     ORDINARY = "something does not fit"
     RESERVATION = "reserved capacity is taken"
 
 
 NOT_SOLD = micros(1_000_000_000)
-"""More than anything costs."""
+"""A price above that of any type."""
 
 
 @dataclass
 class Claim:
-    """A node to be made."""
+    """A new node."""
 
     template: Template
     hostname: str
@@ -54,12 +54,12 @@ class Claim:
     volumes: Attachments = field(default_factory=dict)
     reservations: set[str] = field(default_factory=set)
     first_types: list[InstanceType] = field(default_factory=list)
-    """The types it had when it was made."""
+    """The types of the claim at its creation."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What a claim would be with one more pod."""
+    """The state of a claim with one more pod."""
 
     requirements: Requirements
     types: list[InstanceType]
@@ -67,7 +67,7 @@ class Fit:
 
 
 def new_claim(template: Template, number: int, types: list[InstanceType]) -> Claim:
-    """Begin a claim of some types of a template; its hostname is its own."""
+    """Return a claim of some types of a template, with a unique hostname."""
     hostname = f"claim-{number:04d}"
     promises = {**template.requirements, HOSTNAME: one_of(HOSTNAME, hostname)}
     return Claim(template, hostname, promises, types)
@@ -75,23 +75,23 @@ def new_claim(template: Template, number: int, types: list[InstanceType]) -> Cla
 
 @dataclass
 class Claims:
-    """The claims of this decision, and what they hold of the reservations."""
+    """The claims of this decision, and the reservations they hold."""
 
     topology: Topology
     settings: Settings
     well_known: frozenset[str]
     capacity: dict[str, int]
-    """Of reservations, by id."""
+    """The capacity of reservations by ID."""
     withheld: frozenset[str]
-    """Labels that a claim does not get by a pod that shuns them."""
+    """Labels that a claim does not get from a pod whose requirement allows their absence."""
     made: list[Claim] = field(default_factory=list)
 
     def in_order(self) -> list[Claim]:
-        """Return the claims with fewest pods first, the oldest first among equals."""
+        """Return the claims by number of pods, fewest first, then by age, oldest first."""
         return sorted(self.made, key=_pod_count)
 
     def try_add(self, claim: Claim, attempt: Attempt) -> Fit | No:
-        """Say what the claim would be with the pod, or why it does not take it."""
+        """Return the claim's state with the pod, or why it does not take the pod."""
         rules = attempt.rules
         if first_untolerated(claim.template.pool.taints, rules.tolerations):
             return No.ORDINARY
@@ -130,13 +130,13 @@ class Claims:
                     yield then
 
     def _bestows(self, claim: Claim, then: Requirements) -> bool:
-        """Say whether a node with pods would only now get a label that it must not get."""
+        """Say whether a claim with pods would now get a label that it must not get."""
         written = {key for key, each in then.items() if not each.is_negative}
         had = {key for key, each in claim.requirements.items() if not each.is_negative}
         return bool(claim.pods) and not self.withheld.isdisjoint(written - had - self.well_known)
 
     def _gained(self, wanted: Requirements, claim: Claim) -> Requirements:
-        """Leave out labels that the node must not get: a pod that shuns them is content."""
+        """Return the requirements without labels that the node must not get."""
         return {
             key: each
             for key, each in wanted.items()
@@ -162,7 +162,7 @@ class Claims:
     def _offerings_left(
         self, claim: Claim, attempt: Attempt, requirements: Requirements
     ) -> dict[str, list[Offering]]:
-        """Return what the claim with the pod may be sold as, by type."""
+        """Return the offerings of the claim with the pod, by type."""
         volumes = together(claim.volumes, attempt.attachments)
         total = add(claim.requests, attempt.pod.requests)
         return {
@@ -215,7 +215,7 @@ class Claims:
         return taken
 
     def add(self, claim: Claim, attempt: Attempt, fit: Fit) -> None:
-        """Put a pod on a claim as the fit says."""
+        """Add a pod to a claim as the fit says."""
         if not claim.pods:
             claim.first_types = fit.types
             self.made.append(claim)

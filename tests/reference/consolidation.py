@@ -1,9 +1,9 @@
 """
-Which nodes go for the sake of cost, and what replaces them: consolidation and emptiness.
+Consolidation and emptiness: which nodes to delete or replace to save cost.
 
-The reference solver says where pods go. Prices are micro-dollars, costs and scores are fractions.
-Two things differ from Karpenter on purpose: a saving of zero is no saving, and there is neither a
-limit of time nor, unless the caller asks for one, of candidates.
+The reference solver places pods. Prices are micro-dollars, costs and scores are fractions. Two
+things differ from Karpenter on purpose: a command must save more than zero, and there is neither a
+time limit nor, unless the caller sets one, a limit of candidates.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,17 +42,17 @@ PRIORITY_UNIT = 2**25
 COST_MAX = Fraction(10)
 INT32 = range(-(2**31), 2**31)
 SPOT_TYPES_MIN = 15
-"""A spot node is replaced by a spot node only if that may be one of so many cheaper types."""
+"""A spot node is replaced by a spot node only with at least this many cheaper types."""
 APPROVED_FROM = Fraction(1, 2)
 """The score that a command must reach in a Balanced NodePool: 1/k, where k is 2."""
 CONSOLIDATABLE = "Consolidatable"
 
 
-# --- what it costs to move pods (section 5.3) ------------------------------------------------
+# --- the cost of moving pods (section 5.3) ---------------------------------------------------
 
 
 def eviction_cost(pod: Pod, *, reads_deletion_cost: bool = True) -> Fraction:
-    """Return what it costs to move one pod: 1 for an ordinary one, from -10 to 10."""
+    """Return the cost of moving one pod, between -10 and 10: 1 by default."""
     said = pod.disruption
     written = said.disruption_cost
     if written is None and reads_deletion_cost:
@@ -63,7 +63,7 @@ def eviction_cost(pod: Pod, *, reads_deletion_cost: bool = True) -> Fraction:
 
 
 def _int32(text: str | None) -> int:
-    """Read a base-10 int32; anything else counts as nothing."""
+    """Read a base-10 int32; 0 for any other text."""
     digits = (text or "").removeprefix("-").removeprefix("+")
     is_signed_once = text is not None and len(text) - len(digits) <= 1
     if not (is_signed_once and digits.isascii() and digits.isdecimal()):
@@ -73,7 +73,7 @@ def _int32(text: str | None) -> int:
 
 
 def moving_cost(pods: Iterable[Pod], *, reads_deletion_cost: bool = True) -> Fraction:
-    """Return what it costs to move those of a node's pods that need another; at least 1."""
+    """Return the cost of moving the reschedulable pods of a node; at least 1."""
     costs = [
         eviction_cost(pod, reads_deletion_cost=reads_deletion_cost)
         for pod in pods
@@ -83,7 +83,7 @@ def moving_cost(pods: Iterable[Pod], *, reads_deletion_cost: bool = True) -> Fra
 
 
 def is_reschedulable(pod: Pod) -> bool:
-    """Say whether a pod needs another node when its own goes."""
+    """Say whether a pod needs another node when its own is deleted."""
     if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
         return False
     return pod.is_active or (pod.is_deleting and pod.is_owned_by(STATEFUL_SET))
@@ -102,7 +102,7 @@ class Candidate:
     price: int
     """Micro-dollars per hour; 0 if it is not known."""
     cost: Fraction
-    """What it costs to move its pods."""
+    """The cost of moving its pods."""
 
     @property
     def name(self) -> str:
@@ -118,7 +118,7 @@ class Candidate:
 
 
 def find_candidates(snapshot: Snapshot) -> list[Candidate]:
-    """Return the nodes that may be disrupted with the consent of their pods, by name."""
+    """Return the nodes whose disruption neither they nor their pods forbid, by name."""
     nodes = sorted(snapshot.nodes, key=_name)
     pools = {pool.name: pool for pool in snapshot.pools}
     return [
@@ -152,13 +152,13 @@ def _type_of(node: Node, snapshot: Snapshot) -> InstanceType | None:
 
 
 def _sold_at(kind: InstanceType, zone: str | None, capacity_type: str | None) -> Offering | None:
-    """Return the first offering there, whether it is available or not."""
+    """Return the first offering in a zone and capacity type, available or not."""
     place = (zone, capacity_type)
     return next((each for each in kind.offerings if (each.zone, each.capacity_type) == place), None)
 
 
 def why_not_node(node: Node, snapshot: Snapshot) -> str | None:
-    """Say what of a node itself forbids its disruption; None if nothing does."""
+    """Return why a node itself forbids its disruption; None if it does not."""
     pool = next((each for each in snapshot.pools if each.name == node.pool), None)
     is_initialized = node.is_initialized and node.labels.get(INITIALIZED) == "true"
     checks = {
@@ -177,10 +177,10 @@ def why_not_node(node: Node, snapshot: Snapshot) -> str | None:
 
 
 def why_not_pods(node: Node, snapshot: Snapshot) -> str | None:
-    """Say what of a node's pods, or of their budgets, forbids its disruption."""
+    """Return why the pods of a node, or their budgets, forbid its disruption; None if not."""
     pods = _pods_on(node, snapshot)
     for pod in pods:
-        # Daemons and static pods count, too.
+        # Pods of DaemonSets and static pods count, too.
         if pod.is_active and is_protected(pod, snapshot.now):
             return "a pod's annotation forbids it"
         if pod.unreadable and is_reschedulable(pod):
@@ -204,7 +204,7 @@ def _is_evictable(pod: Pod, now: datetime) -> bool:
 
 
 def may_be_emptied(candidate: Candidate) -> bool:
-    """Say whether emptiness concerns a candidate."""
+    """Say whether a candidate qualifies for emptiness."""
     if candidate.pool.is_static or candidate.pool.policy.consolidate_after is None:
         return False
     if candidate.node.buffer_pods or not candidate.is_empty:
@@ -213,7 +213,7 @@ def may_be_emptied(candidate: Candidate) -> bool:
 
 
 def may_be_consolidated(candidate: Candidate, snapshot: Snapshot) -> bool:
-    """Say whether consolidation of nodes in use concerns a candidate."""
+    """Say whether a candidate qualifies for the consolidation of nodes in use."""
     pool, labels = candidate.pool, candidate.node.labels
     if pool.is_static or _type_of(candidate.node, snapshot) is None:
         return False
@@ -235,12 +235,12 @@ def _is_consolidatable(candidate: Candidate) -> bool:
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Put those first whose price is highest for the cost of moving their pods; then by name."""
+    """Sort by price divided by the cost of moving the pods, highest first; then by name."""
     return sorted(candidates, key=lambda each: (-each.price / each.cost, each.name))
 
 
 def by_turns(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Take the best candidate of each NodePool, then the second of each; NodePools by name."""
+    """Return the best candidate of each NodePool, then the second of each; NodePools by name."""
     by_pool: dict[str, list[Candidate]] = {}
     for each in best_first(candidates):
         by_pool.setdefault(each.pool.name, []).append(each)
@@ -253,7 +253,7 @@ def by_turns(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 @dataclass(frozen=True)
 class Simulated:
-    """Where pods go without some nodes."""
+    """The placements of pods without some nodes."""
 
     launches: tuple[PlannedLaunch, ...]
     is_possible: bool
@@ -290,7 +290,7 @@ def _housed_today(snapshot: Snapshot, settings: Settings) -> set[str]:
 
 
 def _is_under_consolidate_after(node: Node, snapshot: Snapshot) -> bool:
-    """Say whether a node has had a change of pods lately, so that pods should not move there."""
+    """Say whether the pods of a node changed within consolidateAfter: no pods move there."""
     pool = next((each for each in snapshot.pools if each.name == node.pool), None)
     claim = node.claim_record
     after = None if pool is None else pool.policy.consolidate_after
@@ -346,13 +346,13 @@ def consolidate(snapshot: Snapshot, candidates: Sequence[Candidate]) -> Command 
 def _replacement(
     snapshot: Snapshot, launch: PlannedLaunch, price: int
 ) -> tuple[list[InstanceType], Requirements] | None:
-    """Return the types cheaper than the candidates, cheapest first, and what is asked of them."""
+    """Return the types cheaper than the candidates, cheapest first, and their requirements."""
     requirements = launch.requirements
     types = _types_of(launch, snapshot)
     if not (_allows(requirements, SPOT) and _allows(requirements, ON_DEMAND)):
         cheaper = _cheaper_than(price, types, requirements, snapshot)
         return (cheaper, requirements) if cheaper else None
-    # The comparison is with spot prices wherever there are any.
+    # Compare with spot prices if the type has a spot offering.
     for capacity_type in (SPOT, ON_DEMAND):
         held = merge(requirements, {CAPACITY_TYPE: one_of(CAPACITY_TYPE, capacity_type)})
         cheaper = _cheaper_than(price, types, held, snapshot)
@@ -393,10 +393,10 @@ def _types_of(launch: PlannedLaunch, snapshot: Snapshot) -> list[InstanceType]:
 def _cheaper_than(
     price: int, types: list[InstanceType], requirements: Requirements, snapshot: Snapshot
 ) -> list[InstanceType]:
-    """Return the types that cost less wherever they are launched; none if minValues fail then."""
+    """Return the types whose worst price is lower; none if they do not satisfy minValues."""
     worst = {each.name: worst_price(each, requirements, snapshot) for each in types}
     cheaper = [each for each in types if _is_below(worst[each.name], price)]
-    # Too little variety is no way out here, whatever the minValues policy says.
+    # minValues must hold here, also under the policy BestEffort.
     if lacking(cheaper, requirements):
         return []
     return sorted(cheaper, key=lambda each: (_cheapest(each, requirements, snapshot), each.name))
@@ -407,7 +407,7 @@ def _is_below(price: int | None, limit: int) -> bool:
 
 
 def worst_price(kind: InstanceType, requirements: Requirements, snapshot: Snapshot) -> int | None:
-    """Return the highest price of the capacity type that would be launched; None if none can."""
+    """Return the highest price of the capacity type that would be launched, or None."""
     for capacity_type in (RESERVED, SPOT, ON_DEMAND):
         known = merge(requirements, {CAPACITY_TYPE: one_of(CAPACITY_TYPE, capacity_type)})
         if _allows(requirements, capacity_type):
@@ -439,14 +439,14 @@ def _cheapest(kind: InstanceType, requirements: Requirements, snapshot: Snapshot
 def score(
     savings: Fraction, cost: Fraction, total_price: Fraction, total_cost: Fraction
 ) -> Fraction:
-    """Divide the share of the price that is saved by the share of the cost of moving all pods."""
+    """Return the saved share of the price divided by the share of the total moving cost."""
     if savings <= 0 or not total_price or not total_cost:
         return Fraction(0)
     return (savings / total_price) / (cost / total_cost)
 
 
 def is_approved(snapshot: Snapshot, candidates: Sequence[Candidate], savings: int) -> bool:
-    """Say whether every Balanced NodePool of the candidates finds that a command pays."""
+    """Say whether a command reaches the score of every Balanced NodePool of its candidates."""
     price = sum(each.price for each in candidates)
     for name in sorted({each.pool.name for each in candidates}):
         own = [each for each in candidates if each.pool.name == name]
@@ -471,7 +471,7 @@ def is_approved(snapshot: Snapshot, candidates: Sequence[Candidate], savings: in
 
 
 def empty_nodes(snapshot: Snapshot, allowed: dict[str, int]) -> Command | None:
-    """Delete the nodes that are empty; `allowed` is how many nodes of each NodePool may go."""
+    """Delete empty nodes; `allowed` is how many nodes of each NodePool may be disrupted."""
     eligible = [each for each in find_candidates(snapshot) if may_be_emptied(each)]
     chosen = _within(allowed, best_first(eligible))
     if not chosen:
@@ -502,7 +502,7 @@ def several_nodes(
 
 
 def command_for(snapshot: Snapshot, candidates: Sequence[Candidate]) -> Command | None:
-    """Delete or replace candidates if that is possible, and pays where NodePools are Balanced."""
+    """Return the command for candidates if it is possible and every Balanced NodePool approves."""
     command = consolidate(snapshot, candidates)
     if command is not None and command.types and len(candidates) > 1:
         command = _without_same_type(snapshot, candidates, command)
@@ -514,7 +514,7 @@ def command_for(snapshot: Snapshot, candidates: Sequence[Candidate]) -> Command 
 def _without_same_type(
     snapshot: Snapshot, candidates: Sequence[Candidate], command: Command
 ) -> Command | None:
-    """Have a replacement cost less than the cheapest candidate of a type it may be, too."""
+    """Drop replacement types that cost no less than a candidate of the same type."""
     same = [each for each in candidates if each.node.labels.get(INSTANCE_TYPE) in command.types]
     if not same:
         return command
@@ -533,7 +533,7 @@ def _without_same_type(
 
 
 def single_node(snapshot: Snapshot, allowed: dict[str, int]) -> Command | None:
-    """Delete or replace the first node with which that is possible, NodePools by turns."""
+    """Delete or replace the first possible node, NodePools by turns."""
     for each in by_turns(_consolidatable(snapshot)):
         if not allowed.get(each.pool.name, 0) or not is_approved(snapshot, [each], each.price):
             continue
@@ -549,7 +549,7 @@ def _consolidatable(snapshot: Snapshot) -> list[Candidate]:
 
 
 def _within(allowed: dict[str, int], candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Take candidates in order while the budget of their NodePool lasts."""
+    """Return candidates in order, within the budget of each NodePool."""
     left, chosen = dict(allowed), []
     for each in candidates:
         if left.get(each.pool.name, 0):

@@ -1,4 +1,4 @@
-"""Nodes that are there or on their way (section 3)."""
+"""Existing nodes, and nodes being launched (section 3)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from tests.reference.volumes import Attachments, attachments, clash, exceeds, to
 
 @dataclass
 class Existing:
-    """A node and what is left of it."""
+    """A node with its free resources."""
 
     node: Node
     requirements: Requirements
@@ -63,7 +63,7 @@ class Existing:
 def existing_nodes(
     snapshot: Snapshot, types: dict[str, tuple[InstanceType, ...]]
 ) -> list[Existing]:
-    """Return the nodes that pods can be put on, initialized ones first, then by name."""
+    """Return the nodes that can take pods, initialized ones first, then by name."""
     nodes = [node for node in snapshot.nodes if not node.is_deleting]
     nodes.sort(key=lambda node: (not node.is_initialized, node.name))
     return [_existing(node, snapshot, types) for node in nodes]
@@ -81,7 +81,7 @@ def _existing(
     if _has_room(node, _more_than(everything, running)):
         expected = everything
     else:
-        # A daemon that is too large for the node is not waited for.
+        # No room is kept for a DaemonSet pod that is too large for the node.
         for each in sorted(coming, key=lambda each: daemon_order(each.pod)):
             more = add(expected, each.pod.requests)
             expected = more if _has_room(node, more) else expected

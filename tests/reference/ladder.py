@@ -58,20 +58,20 @@ def _heaviest(terms: Sequence[WeightedTerm | WeightedNodeTerm]) -> int:
 
 
 def strict(rules: PodRules) -> dict[str, Requirement]:
-    """Return what a pod must have of a node: its selector and the first required term."""
+    """Return the required node rules of a pod: its selector and its first required term."""
     first = rules.required_node_terms[:1]
     return collect([*rules.node_selector, *(each for term in first for each in term.expressions)])
 
 
 def full(rules: PodRules) -> dict[str, Requirement]:
-    """Return what a pod must have, and the heaviest of its wishes as if it must have that too."""
+    """Return the required node rules of a pod and its heaviest preference."""
     wishes = rules.preferred_node_terms
     heaviest = wishes[_heaviest(wishes)].term.expressions if wishes else ()
     return collect([*strict(rules).values(), *heaviest])
 
 
 def contradicts_itself(rules: PodRules) -> bool:
-    """Say whether what a pod asks for leaves no value of a label that it wants to be there."""
+    """Say whether the requirements of a pod exclude every value of a label that must exist."""
     first = rules.required_node_terms[:1]
     wishes = rules.preferred_node_terms
     heaviest = wishes[_heaviest(wishes)].term.expressions if wishes else ()
@@ -91,9 +91,9 @@ def alternatives(
     rules: PodRules, terms: tuple[NodeTerm, ...] | None = None
 ) -> list[dict[str, Requirement]]:
     """
-    Return the selector together with each required term; with itself alone if there is none.
+    Return the selector combined with each required term, or alone if there is no term.
 
-    Those that contradict themselves are left out: they match no node.
+    Contradictory combinations are left out: they match no node.
     """
     terms = rules.required_node_terms if terms is None else terms
     said = [term.expressions for term in terms if not term.is_blank] if terms else [()]

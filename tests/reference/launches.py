@@ -1,4 +1,4 @@
-"""What to ask the cloud for (section 9)."""
+"""The launches of a decision (section 9)."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ from tests.reference.claims import Claim
 from tests.reference.templates import lacking, lowered, roomy_offerings
 
 SIMULATED = frozenset({HOSTNAME, REGISTERED, INITIALIZED})
-"""Keys that only help to decide."""
+"""Keys of requirements that only help to decide, and are not part of a launch."""
 
 
 @dataclass(frozen=True)
 class PlannedLaunch:
-    """A claim as it leaves the decision."""
+    """A claim as the decision launches it."""
 
     pool: str
     pods: tuple[str, ...]
@@ -31,7 +31,7 @@ class PlannedLaunch:
 
 
 def plan_launch(claim: Claim, snapshot: Snapshot) -> PlannedLaunch | None:
-    """Turn a claim into a launch; None if the cheapest types lack the variety asked for."""
+    """Return the launch of a claim; None if the cheapest types do not satisfy minValues."""
     requirements = _final_requirements(claim, snapshot.catalog.reservation_label)
     options = _options(claim, requirements, snapshot.catalog.well_known)
     chosen = {option.instance_type for option in options}

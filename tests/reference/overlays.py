@@ -1,4 +1,4 @@
-"""What the catalog says after NodeOverlays have corrected it (section 8)."""
+"""The catalog after NodeOverlays (section 8)."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -12,14 +12,14 @@ from karpy.model.requirements import collect, from_labels, merge, one_of, why_in
 from karpy.model.snapshot import Snapshot
 
 Thing = tuple[str, str, str, object]
-"""What an overlay touches: pool, type, and the number of an offering or a resource's name."""
+"""What an overlay changes: pool, type, and the index of an offering or the name of a resource."""
 
 PRICE = "price"
 CAPACITY = "capacity"
 
 
 def types_by_pool(snapshot: Snapshot) -> dict[str, tuple[InstanceType, ...]]:
-    """Return the types of every pool as its nodes will see them."""
+    """Return the types of every pool with its overlays applied."""
     types = {
         pool.name: tuple(_on_sale(each, snapshot) for each in snapshot.catalog.types_for(pool.name))
         for pool in snapshot.pools
@@ -87,7 +87,7 @@ def _corrected(pool: str, kind: InstanceType, winners: dict[Thing, NodeOverlay])
 
 
 def adjusted(price: int, overlay: NodeOverlay) -> int:
-    """Return the price an overlay makes of another one, in micro-dollars, never below zero."""
+    """Return a price adjusted by an overlay, in micro-dollars, at least zero."""
     if overlay.price is not None:
         return round(Decimal(overlay.price) * MICROS_PER_DOLLAR)
     change = overlay.price_adjustment or "+0"
@@ -99,7 +99,7 @@ def adjusted(price: int, overlay: NodeOverlay) -> int:
 
 
 def _on_sale(kind: InstanceType, snapshot: Snapshot) -> InstanceType:
-    """Take full reservations off sale if no pod waits for them."""
+    """Make full reservations unavailable if no pod waits for them."""
     if snapshot.settings.reserved_capacity:
         return kind
     offerings = tuple(replace(each, is_available=each.is_launchable) for each in kind.offerings)

@@ -1,4 +1,4 @@
-"""The order of it all: who is placed when, and what is tried first (sections 3 and 11)."""
+"""The solver: the order of pods and of attempts (sections 3 and 11)."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from tests.reference.topology import Topology
 
 @dataclass(frozen=True)
 class Shut:
-    """Pods that move although nothing forces them to, and nodes that take none of those."""
+    """Pods that move voluntarily, and nodes that take none of these pods."""
 
     moved: frozenset[str] = frozenset()
     closed: frozenset[str] = frozenset()
@@ -35,14 +35,14 @@ class Shut:
 
 @dataclass(frozen=True)
 class Placements:
-    """Where every pod of the batch goes, and why those that were considered go nowhere."""
+    """The places of the pods of a batch, and the reasons of unplaced pods."""
 
     launches: tuple[PlannedLaunch, ...]
-    """In the order in which their claims were made."""
+    """Launches in the order in which their claims were created."""
     nominations: dict[str, tuple[str, ...]]
     refused: dict[str, Reason]
     steps_down: int = 0
-    """How many steps of their ladders the pods that are placed had to do without."""
+    """How many steps of their ladders the placed pods went down."""
 
     @property
     def price(self) -> int:
@@ -57,9 +57,9 @@ def solve(
     snapshot: Snapshot, moved: Collection[str] = (), closed: Collection[str] = ()
 ) -> Placements:
     """
-    Place the pods of a snapshot by the law of docs/concepts/provisioning.md.
+    Place the pods of a snapshot by the rules of docs/concepts/provisioning.md.
 
-    Nodes that are `closed` take no pod that is `moved`; pods that wait are placed before these.
+    Nodes that are `closed` take no pod that is `moved`; pending pods are placed before moved ones.
     """
     batch, refused = select(snapshot)
     batch = moved_later(batch, moved)
@@ -129,7 +129,7 @@ class _Solver:
         )
 
     def _labels_watched(self, batch: list[Pod]) -> set[str]:
-        """Return the labels that daemons ask for, or that pods are kept apart by."""
+        """Return the labels of DaemonSets' node rules, and of terms that exclude labels."""
         daemons = [each.pod.rules for each in self.snapshot.daemons]
         asked = {key for rules in daemons for wanted in alternatives(rules) for key in wanted}
         apart = {term.topology_key for pod in batch for term in pod.rules.anti_affinity}
@@ -139,7 +139,7 @@ class _Solver:
         return asked | apart | wished | {group.key for group in self.topology.inverse}
 
     def place_all(self, batch: list[Pod]) -> dict[str, Reason]:
-        """Place pods round by round until a round places none; return who is left, and why."""
+        """Place pods in rounds until a round places none; return the unplaced pods with reasons."""
         queue = batch
         while True:
             answers = {pod.key: self._place(pod) for pod in queue}

@@ -1,4 +1,4 @@
-"""What each NodePool can make, and the daemons that come along (section 2)."""
+"""The templates of NodePools, with their types and DaemonSets (section 2)."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ from tests.reference.ladder import alternatives
 
 @dataclass(frozen=True)
 class Template:
-    """A NodePool that takes part: what its nodes promise, the types left, their daemons."""
+    """A NodePool in use: the requirements of its nodes, the remaining types, their DaemonSets."""
 
     pool: NodePool
     requirements: Requirements
@@ -43,7 +43,7 @@ class Template:
 
 
 def pools_in_use(snapshot: Snapshot) -> list[NodePool]:
-    """Return dynamic, ready pools that stay: heaviest first, then by name, last first."""
+    """Return dynamic, ready, active pools by weight, highest first, then by name, last first."""
     pools = [
         pool
         for pool in snapshot.pools
@@ -53,12 +53,12 @@ def pools_in_use(snapshot: Snapshot) -> list[NodePool]:
 
 
 def own_requirements(pool: NodePool) -> dict[str, Requirement]:
-    """Return what a pool itself says of its nodes: its requirements and its labels."""
+    """Return the requirements and the labels of a pool as requirements."""
     return merge(collect(pool.requirements), from_labels(pool.labels))
 
 
 def template_requirements(pool: NodePool) -> dict[str, Requirement]:
-    """Return all that is promised of a pool's nodes."""
+    """Return all requirements that nodes of a pool satisfy."""
     promises = [
         one_of(NODE_POOL, pool.name),
         one_of(REGISTERED, "true"),
@@ -73,7 +73,7 @@ def template_requirements(pool: NodePool) -> dict[str, Requirement]:
 def make_templates(
     snapshot: Snapshot, types: dict[str, tuple[InstanceType, ...]]
 ) -> list[Template]:
-    """Return a template for each pool in use that has some type left, in order."""
+    """Return the templates of pools in use with at least one type, in order."""
     templates = [_template(pool, snapshot, types[pool.name]) for pool in pools_in_use(snapshot)]
     return [template for template in templates if template.types]
 
@@ -100,7 +100,7 @@ def _template(pool: NodePool, snapshot: Snapshot, types: tuple[InstanceType, ...
             kind.name: add(*(each.pod.requests for each in [*daemons[kind.name], daemon]))
             for kind in where
         }
-        # A daemon that no type has room for is not waited for.
+        # No room is kept for a DaemonSet that fits on no type.
         if any(
             roomy_offerings(kind, requests[kind.name], requirements, well_known) for kind in where
         ):
@@ -110,7 +110,7 @@ def _template(pool: NodePool, snapshot: Snapshot, types: tuple[InstanceType, ...
 
 
 def daemon_order(pod: Pod) -> tuple[bool, int, int, int, str]:
-    """Order daemons: the first ones count if there is no room for all."""
+    """Return the sort key of DaemonSet pods: the first ones count if not all fit."""
     about, asks = pod.disruption, pod.requests
     cpu, memory = asks.get("cpu", 0), asks.get("memory", 0)
     return not about.is_critical, -about.priority, cpu, memory, pod.key
@@ -139,7 +139,7 @@ def _comes_along(
 def compatible_offerings(
     kind: InstanceType, requirements: Requirements, well_known: frozenset[str]
 ) -> list[Offering]:
-    """Return the available offerings of a type that go together with requirements."""
+    """Return the available offerings of a type that satisfy requirements."""
     return [
         offering
         for offering in kind.offerings
@@ -152,7 +152,7 @@ def roomy_offerings(
     kind: InstanceType, total: Resources, requirements: Requirements, well_known: frozenset[str]
 ) -> list[Offering]:
     """Return the available compatible offerings of a type whose machines have room for a total."""
-    # Offerings with equal overrides are one group of the law: all of them have the same room.
+    # Offerings with equal overrides have the same capacity, as a group of the page.
     return [
         offering
         for offering in compatible_offerings(kind, requirements, well_known)
@@ -170,7 +170,7 @@ def roomy_offerings(
 
 
 def variety(types: list[InstanceType], requirement: Requirement) -> int:
-    """Count the values that a requirement allows and that some type has."""
+    """Count the values of a requirement that some type has."""
     values: set[str] = set()
     for kind in types:
         have = kind.requirements.get(requirement.key)
@@ -180,7 +180,7 @@ def variety(types: list[InstanceType], requirement: Requirement) -> int:
 
 
 def lacking(types: list[InstanceType], requirements: Requirements) -> dict[str, int]:
-    """Return the keys whose minValues are not met, with what there is instead."""
+    """Return the keys whose minValues are not met, with the number of their values."""
     result = {}
     for key, requirement in requirements.items():
         if requirement.min_values is not None:
@@ -191,7 +191,7 @@ def lacking(types: list[InstanceType], requirements: Requirements) -> dict[str, 
 
 
 def lowered(types: list[InstanceType], requirements: Requirements) -> dict[str, Requirement]:
-    """Return the requirements with minValues lowered to what there is."""
+    """Return the requirements with minValues lowered to the number of values."""
     counts = lacking(types, requirements)
     return {
         key: replace(requirement, min_values=counts[key]) if key in counts else requirement

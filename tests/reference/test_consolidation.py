@@ -241,7 +241,7 @@ def test_a_budget_that_lets_no_pod_go_holds_the_node() -> None:
     assert found == [held, None, "several budgets cover a pod", held, None]
 
 
-def test_those_come_first_that_save_most_for_the_cost_of_moving_pods() -> None:
+def test_candidates_with_the_highest_savings_per_moving_cost_come_first() -> None:
     given = cluster(
         [running("a"), running("b"), running("c", LARGE)],
         [pod("p", on="a"), pod("q", on="b"), *pods("r", 4, on="c")],
@@ -357,7 +357,7 @@ def test_pods_that_wait_take_the_room_first() -> None:
     assert consolidate(given, chosen(given, "a")) is None
 
 
-def test_daemons_go_with_their_node() -> None:
+def test_daemon_pods_need_no_other_node() -> None:
     bound = pod("d", on="a", cpu="1", owners=[owner(DAEMON_SET)])
     given = replace(cluster([running("a")], [bound]), daemons=(daemon("d", cpu="1"),))
 
@@ -382,7 +382,7 @@ def test_an_empty_node_with_buffer_pods_stays() -> None:
     assert empty_nodes(given, PLENTY) is None
 
 
-def test_as_many_nodes_as_possible_go_together() -> None:
+def test_as_many_nodes_as_possible_are_deleted_together() -> None:
     nodes = [running(name) for name in "abcd"]
     bound = [pod(f"p-{name}", on=name, cpu="1") for name in "abcd"]
     given = cluster(nodes, bound, types=[MIDDLE, LARGE])
@@ -406,13 +406,13 @@ def test_a_replacement_of_the_same_type_must_be_cheaper_than_the_cheapest_of_tha
     assert (found[1].nodes, found[1].types) == (("a", "b"), ("cheap",))
 
 
-def test_one_node_goes_if_no_two_can() -> None:
+def test_one_node_is_deleted_if_no_two_can_be() -> None:
     given = cluster([running("a"), running("b")], [pod("p", on="a"), pod("q", on="b", cpu="3")])
 
     assert single_node(given, PLENTY) == Command(USED, ("a",), savings=2 * DOLLAR)
 
 
-def test_without_a_budget_no_node_goes() -> None:
+def test_without_a_budget_no_node_is_deleted() -> None:
     given = cluster([running("a"), running("b")], [pod("p", on="a")])
 
     found = [method(given, {"default": 0}) for method in (empty_nodes, several_nodes, single_node)]

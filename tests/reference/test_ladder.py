@@ -19,7 +19,7 @@ from tests.reference.answers import hosts, values_launched
 from tests.reference.ladder import full, steps, strict
 
 
-def test_the_ladder_drops_one_wish_at_a_time_in_a_fixed_order() -> None:
+def test_the_ladder_drops_one_preference_at_a_time_in_a_fixed_order() -> None:
     light, heavy = affinity(HOSTNAME, {"a": "light"}), affinity(HOSTNAME, {"a": "heavy"})
     red, blue = term(is_in("team", "red")), term(is_in("team", "blue"))
     one = spread(ZONE, {}, soft=True)
@@ -60,7 +60,7 @@ def test_the_ladder_drops_one_wish_at_a_time_in_a_fixed_order() -> None:
     assert ladder[-1].required_node_terms == (red,)
 
 
-def test_strict_is_the_selector_and_the_first_term_full_adds_the_heaviest_wish() -> None:
+def test_strict_is_the_selector_and_the_first_term_full_adds_the_heaviest_preference() -> None:
     rules = pod(
         "p",
         selector={"a": "1"},
@@ -72,7 +72,7 @@ def test_strict_is_the_selector_and_the_first_term_full_adds_the_heaviest_wish()
     assert sorted(full(rules)) == ["a", "b", "e"]
 
 
-def test_only_the_heaviest_wish_left_counts() -> None:
+def test_only_the_heaviest_remaining_preference_counts() -> None:
     """A heavy preference that no node meets is dropped, and then the next one counts."""
     impossible, possible = term(is_in(FAMILY, "nothing")), term(is_in(ZONE, ZONE_B))
 
@@ -100,7 +100,7 @@ def test_soft_taints_of_templates_are_tolerated_last() -> None:
     assert hosts(snapshot(pods=[big], pools=pools)) == {"big": "NO_HOST"}
 
 
-def test_a_dropped_term_gets_a_second_chance_without_wishes() -> None:
+def test_a_dropped_term_is_tried_again_without_preferences() -> None:
     """The wish would cost the first term, and the second one is out of reach."""
     picky = pod(
         "picky",

@@ -134,7 +134,7 @@ def test_custom_labels_must_be_defined_well_known_ones_need_not() -> None:
     }
 
 
-def test_a_claim_may_leave_all_domains_by_taking_a_pod_that_shuns_them() -> None:
+def test_a_claim_leaves_all_domains_with_a_pod_that_excludes_the_label() -> None:
     """Then it does not carry the label, and nothing can be broken there."""
     pools = [pool("z", requirements=[not_in("team", "blue")]), pool("a", labels={"team": "red"})]
     away = [anti_affinity("team", {"app": "db"})]

@@ -30,14 +30,14 @@ from tests.reference.solver import solve
 from tests.reference.templates import template_requirements
 
 
-def test_heavier_pools_come_first_then_the_last_name() -> None:
+def test_pools_of_higher_weight_come_first_then_the_last_name() -> None:
     pools = [pool("a"), pool("b"), pool("c", weight=1, requirements=[is_in(FAMILY, "c")])]
 
     assert hosts(snapshot(pods=[pod("any")], pools=pools)) == {"any": "c#0"}
     assert hosts(snapshot(pods=[pod("m", selector={FAMILY: "m"})], pools=pools)) == {"m": "b#0"}
 
 
-def test_pools_that_are_static_unready_or_leaving_take_no_part() -> None:
+def test_static_unready_and_deleting_pools_take_no_part() -> None:
     pools = [pool("a", static=True), pool("b", ready=False), pool("c", deleting=True)]
 
     assert hosts(snapshot(pods=[pod("p")], pools=pools)) == {"p": "NO_POOL"}
@@ -61,7 +61,7 @@ def test_a_class_without_a_kind_gives_no_label() -> None:
     assert not any(key.startswith("example.com/") for key in made)
 
 
-def test_what_a_launch_asks_for_leaves_out_what_only_helped_to_decide() -> None:
+def test_a_launch_omits_requirements_that_only_helped_to_decide() -> None:
     launch = solve(snapshot(pods=[pod("p", selector={ZONE: ZONE_A})])).launches[0]
 
     assert sorted(str(each) for each in launch.requirements.values()) == [

@@ -280,13 +280,13 @@ def test_namespaces_are_named_selected_or_the_pods_own() -> None:
 # --- anti-affinity ---------------------------------------------------------------------------
 
 
-def test_pods_that_shun_each_other_get_a_host_each() -> None:
+def test_pods_with_anti_affinity_to_each_other_get_a_host_each() -> None:
     cluster = snapshot(pods=_webs(3, anti_affinity=[anti_affinity(HOSTNAME, WEB)]))
 
     assert [len(launch.pods) for launch in solve(cluster).launches] == [1, 1, 1]
 
 
-def test_a_pod_that_shuns_a_zone_counts_in_every_zone_it_may_land_in() -> None:
+def test_a_claim_with_zonal_anti_affinity_counts_in_every_zone_it_allows() -> None:
     """The first one could become a node in any zone, so that no other pod is safe."""
     away = [anti_affinity(ZONE, WEB)]
     pinned = _webs(3, anti_affinity=away, spreads=[spread(ZONE, WEB)])
@@ -298,7 +298,7 @@ def test_a_pod_that_shuns_a_zone_counts_in_every_zone_it_may_land_in() -> None:
     assert values_launched(snapshot(pods=pinned), ZONE) == [[ZONE_A], [ZONE_B], [ZONE_C]]
 
 
-def test_running_pods_keep_those_they_shun_away() -> None:
+def test_anti_affinity_of_running_pods_keeps_selected_pods_away() -> None:
     shy = pod("shy", on="n", anti_affinity=[anti_affinity(ZONE, WEB)])
     cluster = snapshot(nodes=[node("n", zone=ZONE_A)], pods=[shy, *_webs(1)])
 
@@ -311,7 +311,7 @@ def test_preferred_anti_affinity_has_no_inverse() -> None:
     assert hosts(snapshot(nodes=[node("n")], pods=[shy, *_webs(1)])) == {"web-0": "n"}
 
 
-def test_placed_pods_of_the_batch_keep_those_they_shun_away() -> None:
+def test_anti_affinity_of_placed_pods_of_the_batch_keeps_selected_pods_away() -> None:
     shy = pod("shy", cpu="2", anti_affinity=[anti_affinity(HOSTNAME, WEB)])
 
     assert hosts(snapshot(pods=[shy, *_webs(1)])) == {"shy": "default#0", "web-0": "default#1"}
@@ -335,7 +335,7 @@ def test_a_pod_that_others_must_be_near_to_is_settled_in_one_domain() -> None:
     assert values_launched(snapshot(pods=[web, near]), ZONE) == [[ZONE_A]] * 2
 
 
-def test_nothing_is_shunned_where_a_node_cannot_carry_the_key() -> None:
+def test_anti_affinity_does_not_apply_where_a_node_cannot_have_the_key() -> None:
     """No pods meet in a rack that does not exist."""
     away = [anti_affinity("rack", WEB)]
     racked = pool("racked", weight=9, labels={"rack": "1"}, limits={"nodes": "1"})
@@ -347,7 +347,7 @@ def test_nothing_is_shunned_where_a_node_cannot_carry_the_key() -> None:
     assert hosts(snapshot(pods=_webs(1, anti_affinity=away), nodes=[node("n")])) == {"web-0": "n"}
 
 
-def test_mismatch_label_keys_shun_the_other_revisions() -> None:
+def test_mismatch_label_keys_select_the_other_revisions() -> None:
     rule = anti_affinity(HOSTNAME, WEB, mismatch_label_keys=["hash"])
     batch = [
         pod("a1", labels={**WEB, "hash": "1"}, anti_affinity=[rule]),

@@ -149,7 +149,7 @@ def _launches(wanted: dict[str, list[str]]) -> int:
     return len(solve(snapshot(pods=batch, storage=closet, catalog=catalog([LARGE]))).launches)
 
 
-def test_a_label_that_a_pod_shuns_is_not_defined_for_its_volumes() -> None:
+def test_a_label_that_a_pod_excludes_is_not_defined_for_its_volumes() -> None:
     """The volume is where nodes have the label already, not where one is put on a new node."""
     closet = storage(
         volume_claim("c", bound_to="v"),

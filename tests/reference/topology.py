@@ -1,4 +1,4 @@
-"""How pods are spread, held together and held apart (section 5)."""
+"""Topology spread, affinity and anti-affinity of pods (section 5)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -35,11 +35,11 @@ from tests.reference.ladder import alternatives, strict
 from tests.reference.templates import own_requirements, pools_in_use
 
 PriceIf = Callable[[Requirement], int]
-"""What the node would cost at least if this were required of it, too."""
+"""Returns the lowest price of the node with a further requirement."""
 
 
 class Kind(Enum):
-    """What a group does with the pods it counts."""
+    """The rule of a group on the pods it counts."""
 
     SPREAD = "spread"
     AFFINITY = "affinity"
@@ -49,12 +49,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class NodeFilter:
-    """On which nodes a spread counts pods."""
+    """The nodes on which a spread counts pods."""
 
     wanted: tuple[tuple[Requirement, ...], ...] | None
-    """Alternatives of what the node must have; None if it does not matter."""
+    """Alternative requirements on the node; None if its labels do not matter."""
     tolerations: tuple[Toleration, ...] | None
-    """None if taints do not matter."""
+    """The tolerations of the pod; None if taints do not matter."""
 
     def accepts(self, node: Requirements, taints: tuple[Taint, ...]) -> bool:
         if self.tolerations is not None and first_untolerated(taints, self.tolerations):
@@ -67,7 +67,7 @@ class NodeFilter:
 
 @dataclass(frozen=True)
 class Group:
-    """Pods that are counted together, by domain of a key."""
+    """Pods that a topology rule counts together, by domain of a key."""
 
     kind: Kind
     key: str
@@ -88,13 +88,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Place:
-    """A pod and what was known of its node when it was put there."""
+    """A placed pod, with the requirements of its node at that time."""
 
     pod: Pod
     requirements: Requirements
     taints: tuple[Taint, ...]
     now: Callable[[], Requirements]
-    """What is known of the node by now."""
+    """Returns the current requirements of the node."""
 
 
 def node_requirements(node: Node) -> dict[str, Requirement]:
@@ -104,17 +104,17 @@ def node_requirements(node: Node) -> dict[str, Requirement]:
 
 @dataclass
 class Topology:
-    """Which domains there are, and who is where."""
+    """The domains, and the places of pods."""
 
     snapshot: Snapshot
     types: dict[str, tuple[InstanceType, ...]]
     batch: set[str]
     places: list[Place] = field(default_factory=list)
     hostnames: set[str] = field(default_factory=set)
-    """Of claims."""
+    """The hostnames of claims."""
     inverse: list[Group] = field(default_factory=list)
     required: set[Group] = field(default_factory=set)
-    """Affinity that pods of the batch cannot do without: who is counted must be somewhere."""
+    """Groups of required affinity of the batch: a pod that they count must have a domain."""
 
     def __post_init__(self) -> None:
         nodes = {node.name: node for node in self.snapshot.nodes}
@@ -142,7 +142,7 @@ class Topology:
                 self.inverse.append(group)
 
     def record(self, place: Place) -> None:
-        """Remember a placed pod, what its node promised then, and how to learn of it later."""
+        """Record a placed pod."""
         self.places.append(place)
         self._counts.clear()
         self._domains.clear()
@@ -150,7 +150,7 @@ class Topology:
     # --- groups ------------------------------------------------------------------------------
 
     def groups(self, pod: Pod, rules: PodRules) -> list[Group]:
-        """Return the groups that decide where a pod may go: its own, and those that shun it."""
+        """Return the groups that restrict a pod: its own, and anti-affinity of other pods."""
         near = [*rules.affinity, *(each.term for each in rules.preferred_affinity)]
         away = [*rules.anti_affinity, *(each.term for each in rules.preferred_anti_affinity)]
         own = [self._spread(pod, rules, each) for each in rules.spreads]
@@ -203,7 +203,7 @@ class Topology:
     # --- domains and counts ------------------------------------------------------------------
 
     def domains(self, group: Group) -> set[str]:
-        """Return the domains of a group's key, those with untolerated taints left out if asked."""
+        """Return the domains of a group's key, without tainted ones if taints are honoured."""
         if group not in self._domains:
             self._domains[group] = self._find_domains(group)
         return self._domains[group]
@@ -248,7 +248,7 @@ class Topology:
         if group.kind in {Kind.SPREAD, Kind.AFFINITY}:
             is_known = not there.complement and len(there.values) == 1
             return set(there.values) if is_known else set()
-        # A claim that rules out some domains may still land in all the others.
+        # A claim that excludes some domains may still be in any other one.
         return {each for each in self.domains(group) | there.values if each in there}
 
     # --- where a pod may go ------------------------------------------------------------------
@@ -262,7 +262,7 @@ class Topology:
         price_if: PriceIf = lambda _: 0,
     ) -> Iterator[dict[str, Requirement]]:
         """
-        Yield what topology asks of a node for a pod, the best choice first.
+        Yield the requirements of topology on a node for a pod, the best choice first.
 
         Each choice has one requirement for each key that some group is about, unless the node
         cannot have the label and no pod needs it. No choice: no place. Domains that are equally
@@ -308,7 +308,7 @@ class Topology:
         *,
         is_settling: bool,
     ) -> list[list[Requirement]]:
-        """Return the choices for one key, those that are equally good together."""
+        """Return the choices for one key, equally good ones together."""
         key = there.key
         allowed = self._possible(key, there).intersection(
             *(self.allowed(pod, each, wanted, there) for each in groups)
@@ -329,7 +329,7 @@ class Topology:
         return ranks + whole
 
     def allowed(self, pod: Pod, group: Group, wanted: Requirement, there: Requirement) -> set[str]:
-        """Return the domains one group allows, given what the pod and the node side allow."""
+        """Return the domains that a group allows, among those that pod and node allow."""
         counts = self.counts(group)
         known = self.domains(group) | (there.values if group.key == HOSTNAME else set())
         here = {domain for domain in known if domain in there}
@@ -362,7 +362,7 @@ class Topology:
 
 
 def _dear_last(equals: list[Requirement], price_if: PriceIf) -> list[Requirement]:
-    """Put off what would cost more than 1.25 times as much as the cheapest."""
+    """Move choices that cost more than 1.25 times the lowest price to the end."""
     lowest = min(map(price_if, equals))
     return sorted(equals, key=lambda each: price_if(each) * 100 > lowest * 125)
 

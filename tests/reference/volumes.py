@@ -1,4 +1,4 @@
-"""Where a pod's volumes are, and how many of them a node can attach (section 6)."""
+"""The topology of a pod's volumes, and the attach limits of nodes (section 6)."""
 
 from collections.abc import Iterable, Mapping
 from itertools import product
@@ -21,7 +21,7 @@ def claims_of(pod: Pod, storage: Storage) -> list[PersistentVolumeClaim | None]:
 
 
 def why_unusable(pod: Pod, storage: Storage) -> Reason | None:
-    """Return the first reason for which a volume keeps the pod from being placed."""
+    """Return the first reason why a volume keeps the pod from being placed, or None."""
     for claim in claims_of(pod, storage):
         if why := _why_claim_unusable(claim, storage):
             return why
@@ -53,7 +53,7 @@ def _why_bound_unusable(claim: PersistentVolumeClaim, storage: Storage) -> Reaso
 
 
 def volume_alternatives(pod: Pod, storage: Storage) -> list[Requirements]:
-    """Return what the volumes ask of a node, as alternatives; one free alternative if nothing."""
+    """Return the alternative requirements of the volumes; an empty one if there are none."""
     choices = [_places(claim, storage) for claim in claims_of(pod, storage) if claim]
     return [merge(*each) for each in product(*choices) if _is_sound(each)]
 
@@ -82,7 +82,7 @@ def _is_sound(combination: tuple[Requirements, ...]) -> bool:
 
 
 def attachments(pod: Pod, storage: Storage) -> Attachments:
-    """Return the volumes a pod attaches, by driver; those that no driver counts are left out."""
+    """Return the volumes that a pod attaches, by CSI driver; skip volumes without a driver."""
     result: Attachments = {}
     for claim in claims_of(pod, storage):
         driver = _driver(claim, storage) if claim else None
@@ -109,7 +109,7 @@ def together(*some: Attachments) -> Attachments:
 
 
 def exceeds(volumes: Attachments, limits: Mapping[str, int | None]) -> bool:
-    """Say whether some driver has more volumes than its limit; no limit is no limit."""
+    """Say whether a driver has more volumes than its limit; None is unlimited."""
     for driver, claims in volumes.items():
         limit = limits.get(driver)
         if limit is not None and len(claims) > limit:
@@ -118,6 +118,6 @@ def exceeds(volumes: Attachments, limits: Mapping[str, int | None]) -> bool:
 
 
 def clash(ports: Iterable[HostPort], others: Iterable[HostPort]) -> bool:
-    """Say whether some port of one side is taken by the other."""
+    """Say whether two sets of host ports conflict."""
     taken = list(others)
     return any(port.clashes_with(other) for port in ports for other in taken)

@@ -1,11 +1,11 @@
-"""Names that chance made, as names that people can follow."""
+"""Readable aliases of generated names."""
 
 from karpy.codec.fields import JsonObject
 from karpy.model.labels import NODE_POOL
 
 
 class Aliases:
-    """Counts claims by NodePool and pods by workload; nodes are called like their claim."""
+    """Numbers claims by NodePool and pods by workload; a node has the alias of its claim."""
 
     def __init__(self) -> None:
         self._claims: dict[str, str] = {}
@@ -16,7 +16,7 @@ class Aliases:
         self._counts: dict[str, int] = {}
 
     def add_claim(self, claim: JsonObject) -> None:
-        """Take note of a NodeClaim, and of its machine once it has one."""
+        """Register a NodeClaim, and its machine once it has one."""
         meta = claim["metadata"]
         if meta["name"] not in self._claims:
             pool = (meta.get("labels") or {}).get(NODE_POOL, "claim")
@@ -26,11 +26,11 @@ class Aliases:
             self._providers[machine] = self._claims[meta["name"]]
 
     def add_node(self, node: JsonObject) -> None:
-        """Take note of a Node and its machine."""
+        """Register a Node and its machine."""
         self._nodes[node["metadata"]["name"]] = (node.get("spec") or {}).get("providerID") or ""
 
     def add_pod(self, pod: JsonObject) -> str:
-        """Take note of a pod; return the name of its workload."""
+        """Register a pod; return the name of its workload."""
         meta = pod["metadata"]
         if meta["uid"] not in self._workloads:
             workload = _workload(meta)
@@ -44,7 +44,7 @@ class Aliases:
         return self._workloads.get(uid, "")
 
     def applied(self, text: str) -> str:
-        """Write a text with the names that people can follow."""
+        """Return a text with generated names replaced by aliases."""
         known = {**self._pods, **self._providers, **self._claims}
         for name, machine in self._nodes.items():
             known[name] = self._providers.get(machine, name)
@@ -63,5 +63,5 @@ def _workload(meta: JsonObject) -> str:
     if not owners:
         return str(meta["name"])
     owner = owners[0]
-    # A ReplicaSet is called like its Deployment, and then by a hash.
+    # The name of a ReplicaSet is that of its Deployment and a hash.
     return str(owner["name"].rpartition("-")[0] if owner["kind"] == "ReplicaSet" else owner["name"])

@@ -1,4 +1,4 @@
-"""What becomes of NodeClaims on a stage, and what they cost."""
+"""The creation, deletion and price of NodeClaims on a stage."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ _MICROS: Final = 1_000_000
 
 
 class Deed(NamedTuple):
-    """Something that was done to a NodeClaim."""
+    """The creation or deletion of a NodeClaim."""
 
     second: float
     what: str
@@ -23,7 +23,7 @@ class Deed(NamedTuple):
 
 
 class Ledger:
-    """Keeps when NodeClaims were created and deleted, and how many were being deleted at once."""
+    """Records when NodeClaims were created and deleted, and how many were deleting at once."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -35,27 +35,27 @@ class Ledger:
         }
         self.deeds: list[Deed] = []
         self.most_deleting = 0
-        stage.store.subscribe(NODE_CLAIM, self._hear)
+        stage.store.subscribe(NODE_CLAIM, self._on_claim)
 
     @property
     def price(self) -> float:
-        """What the machines of now cost, in dollars per hour."""
+        """The price of the current machines in dollars per hour."""
         labels = [each["metadata"].get("labels") or {} for each in self._stage.claims]
         places = [tuple(each.get(key, "") for key in _PLACE) for each in labels]
         return sum(self._prices.get(each, 0) for each in places) / _MICROS
 
     def names(self, what: str, *, after: float = 0, before: float = float("inf")) -> list[str]:
-        """Name the claims that something was done to within a time, in order."""
+        """Return the claims created or deleted in a period, in order."""
         return [
             each.claim for each in self.deeds if each.what == what and after <= each.second < before
         ]
 
     @property
     def second(self) -> float:
-        """How long the story has gone on."""
+        """The seconds since the start."""
         return (self._stage.world.clock.now() - self._began).total_seconds()
 
-    def _hear(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
         name = event.object["metadata"]["name"]
         if event.type is EventType.ADDED:
             self.deeds.append(Deed(self.second, "created", name))
@@ -68,7 +68,7 @@ _PLACE: Final = (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
 
 
 def count_deleting(claims: Iterable[JsonObject]) -> int:
-    """Count the claims that consume a disruption budget for being deleted."""
+    """Count the claims that consume a disruption budget because they are deleting."""
     return sum(_is_deleting(each) and not _has_ended(each) for each in claims)
 
 

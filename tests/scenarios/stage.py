@@ -1,4 +1,4 @@
-"""A stage: a world on virtual time, operators in it, and a timeline of what happens."""
+"""A stage: a world on virtual time, with operators and a timeline."""
 
 import asyncio
 from collections import Counter
@@ -32,14 +32,14 @@ from tests.scenarios.timeline import Timeline
 
 NAMESPACE: Final = "default"
 KWOK: Final = WorldSettings(timing=Timing(ready_seconds=0), has_events=False)
-"""Nodes on paper are ready as soon as they are there."""
+"""KWOK nodes are Ready as soon as they are created."""
 CLOUD: Final = WorldSettings(has_events=False)
 _PATIENCE: Final = 1800
 _LOOKS: Final = 0.25
 
 
 class Failure(Struct, frozen=True):
-    """Something that a controller could not do."""
+    """An error of a controller."""
 
     controller: str
     key: str
@@ -47,7 +47,7 @@ class Failure(Struct, frozen=True):
 
 
 class Quiet:
-    """Listens to metrics and logs, and keeps these and what went wrong."""
+    """Collects counts, log lines and failures."""
 
     def __init__(self) -> None:
         self.failures: list[Failure] = []
@@ -61,7 +61,7 @@ class Quiet:
         self.remarks.append(remark)
 
     def counted(self, metric: str, **labels: str) -> float:
-        """Add up what was counted of a metric with some labels."""
+        """Return the sum of a metric over all counts with some labels."""
         return sum(
             each.value
             for each in self.counts
@@ -79,7 +79,7 @@ class _Startable(Protocol):
 
 
 class _Nothing:
-    """A cloud of its own needs no start: it lives longer than any operator."""
+    """Replaces the provider's background work: the cloud of the world needs no start."""
 
     def start(self) -> None:
         return
@@ -89,7 +89,7 @@ class _Nothing:
 
 
 class MendingCloud(FaultyCloud):
-    """A cloud that calls nodes broken as KWOK does, and switches machines off and on."""
+    """A cloud with the repair policies of KWOK, which can reboot machines."""
 
     def __init__(self, cloud: CloudProvider, faults: Faults, world: World) -> None:
         super().__init__(cloud, faults)
@@ -106,11 +106,11 @@ class MendingCloud(FaultyCloud):
 
 class Stage:
     """
-    A cluster with everything but nodes, and a story to be told in it.
+    A cluster without nodes, with helpers that act on it and record a timeline.
 
-    With `has_cloud` machines are bought from the cloud of the world, which has stock, delays and
-    failures; without, Nodes appear at once, as with KWOK. `has_zones` tells the zones of machines:
-    where it does not matter, KWOK chooses by the name of a claim, and that is chance.
+    With `has_cloud`, machines are launched in the cloud of the world, with stock, delays and
+    failures; without, Nodes appear at once, as with KWOK. `has_zones` shows the zones of machines
+    in the timeline: without a rule on zones KWOK chooses one by the random name of the claim.
     """
 
     def __init__(
@@ -138,13 +138,13 @@ class Stage:
     # --- operators ---------------------------------------------------------------------------
 
     def hire(self, name: str = "karpy", *, is_elected: bool = False) -> None:
-        """Start an operator, as `karpy run` does; `is_elected` has it wait for the lease."""
+        """Start an operator, as `karpy run` does; with `is_elected` it waits for the lease."""
         life = Life()
         task = asyncio.create_task(life.run(self._live(name, is_elected=is_elected)))
         self._lives[name] = life, task
 
     async def kill(self, name: str = "karpy") -> None:
-        """End an operator without a word, as `kill -9` does."""
+        """Kill an operator without cleanup, as `kill -9` does."""
         life, task = self._lives.pop(name)
         life.end()
         await task
@@ -190,14 +190,14 @@ class Stage:
             group.create_task(operator.watch())
             group.create_task(_led(election, act) if is_elected else act())
 
-    # --- what people do ----------------------------------------------------------------------
+    # --- acts of users -----------------------------------------------------------------------
 
     def apply(self, kind: Kind, obj: JsonObject) -> JsonObject:
         """Create an object."""
         return self.store.create(kind, obj)
 
     def scale(self, name: str, replicas: int) -> None:
-        """Have so many pods of a Deployment."""
+        """Set the replicas of a Deployment."""
         self.timeline.note(f"scale {name} to {replicas}")
         patch = Patch(PatchType.MERGE, {"spec": {"replicas": replicas}})
         self.store.patch(DEPLOYMENT, name, patch, namespace=NAMESPACE)
@@ -218,12 +218,12 @@ class Stage:
         self.delete(NODE, self.pods(app)[0]["spec"]["nodeName"])
 
     def untaint(self, why: str, key: str) -> None:
-        """Take a taint off all nodes, as an agent on them does."""
+        """Remove a taint from all nodes, as an agent on them does."""
         for node in self.nodes:
             kept = [each for each in node["spec"].get("taints") or () if each["key"] != key]
             self.change(NODE, node["metadata"]["name"], {"spec": {"taints": kept}}, why)
 
-    # --- what can be seen ----------------------------------------------------------------------
+    # --- state ---------------------------------------------------------------------------------
 
     @property
     def claims(self) -> list[JsonObject]:
@@ -245,7 +245,7 @@ class Stage:
         return dict(Counter(nodes[each["spec"]["nodeName"]][label] for each in self.pods(app)))
 
     def is_running(self, app: str, count: int) -> bool:
-        """Say whether exactly so many pods of an app are there, and all of them run."""
+        """Say whether an app has exactly `count` pods, and all of them run."""
         pods = self.pods(app)
         return len(pods) == count and all(
             each["status"].get("phase") == "Running" and "deletionTimestamp" not in each["metadata"]
@@ -253,7 +253,7 @@ class Stage:
         )
 
     async def until(self, holds: Callable[[], bool], seconds: int = _PATIENCE) -> None:
-        """Wait until something holds; give up with the timeline."""
+        """Wait until a condition holds; fail with the timeline after a timeout."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while not holds():
@@ -283,7 +283,7 @@ async def staged(
     has_operator: bool = True,
     start: datetime = START,
 ) -> AsyncIterator[Stage]:
-    """Have a world that lives, with an operator in it unless told otherwise."""
+    """Run a stage, by default with an operator."""
     stage = Stage(settings, options=options, has_cloud=has_cloud, has_zones=has_zones, start=start)
     stage.world.start()
     if has_operator:

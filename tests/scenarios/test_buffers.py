@@ -46,8 +46,8 @@ def furnish(stage: Stage, *, replicas: int = 2) -> None:
 def provisioning(stage: Stage) -> str:
     """Return the reason that the buffer gives for whether its room is there."""
     found = stage.store.get(CAPACITY_BUFFER, "room", "default").get("status") or {}
-    told = {each["type"]: each["reason"] for each in found.get("conditions") or ()}
-    return str(told.get("Provisioning", ""))
+    reasons = {each["type"]: each["reason"] for each in found.get("conditions") or ()}
+    return str(reasons.get("Provisioning", ""))
 
 
 def is_there(stage: Stage) -> bool:
@@ -177,7 +177,7 @@ async def test_pods_beside_the_room_of_a_buffer_are_not_moved_for_ever() -> None
 
 
 @on_virtual_time
-async def test_a_buffer_that_is_content_asks_for_nothing_more_than_twice_a_minute() -> None:
+async def test_a_satisfied_buffer_causes_at_most_two_decisions_per_minute() -> None:
     async with staged(options=OPTIONS) as stage:
         furnish(stage)
         await stage.until(lambda: is_there(stage))

@@ -138,9 +138,9 @@ class Waits:
         self._created: dict[str, float] = {}
         self.longest = 0.0
         self.most_nodes = 0
-        stage.store.subscribe(POD, self._hear)
+        stage.store.subscribe(POD, self._on_pod)
 
-    def _hear(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
         self.most_nodes = max(self.most_nodes, len(self._stage.nodes))
         name, now = event.object["metadata"]["name"], asyncio.get_running_loop().time()

@@ -68,9 +68,9 @@ async def _nodes_for_two_sizes(options: Options) -> int:
 
 @on_virtual_time
 async def test_pods_get_the_places_that_were_made_for_them() -> None:
-    told = await _nodes_for_two_sizes(Options())
+    nodes = await _nodes_for_two_sizes(Options())
 
-    assert told == 13
+    assert nodes == 13
 
 
 @on_virtual_time

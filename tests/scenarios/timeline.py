@@ -1,4 +1,4 @@
-"""What happens on a stage, as short lines: when, to whom, what."""
+"""The timeline of a stage: short lines with time, object and change."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -22,14 +22,14 @@ _STEPS: Final = {
     "VolumesDetached": "without volumes",
     "InstanceTerminating": "asks for the end of its machine",
 }
-_UNTOLD: Final = frozenset({"DisruptionBlocked"})
-"""What is said of every node at every look, and is true of most."""
+_OMITTED: Final = frozenset({"DisruptionBlocked"})
+"""Event reasons that are left out, since they occur for most nodes at every pass."""
 _STATES: Final = ("pending", "bound", "running", "leaving", "ended")
 _MICROS: Final = 1_000_000
 
 
 class _Place(NamedTuple):
-    """Where a line stands, and what it is about: only the last word on that counts."""
+    """The second and the subject of a line: only the last line of both is shown."""
 
     second: int
     paragraph: int
@@ -38,10 +38,10 @@ class _Place(NamedTuple):
 
 class Timeline:
     """
-    Listens to a store from the beginning and writes down what people would notice.
+    Records the changes in a store that a user would see.
 
-    Names that chance makes are replaced by numbers in order of appearance: `default-1` is the first
-    claim of NodePool `default`, and also its node.
+    Generated names are replaced by numbers in order of appearance: `default-1` is the first claim
+    of NodePool `default`, and also its node.
     """
 
     def __init__(
@@ -59,35 +59,37 @@ class Timeline:
         self._aliases = Aliases()
         self._paragraph = 0
         self._lines: dict[_Place, str] = {}
-        self._told: dict[_Place, list[str]] = {}
+        self._announced: dict[_Place, list[str]] = {}
         self._states: dict[str, tuple[str, str]] = {}
         self._machines: dict[str, str] = {}
         self._price = 0
-        store.subscribe(POD, self._hear_pod)
-        store.subscribe(NODE, self._hear_node)
-        store.subscribe(NODE_CLAIM, self._hear_claim)
-        store.subscribe(NODE_POOL, self._hear_pool)
-        store.subscribe(EVENTS_EVENT, self._hear_event)
+        store.subscribe(POD, self._on_pod)
+        store.subscribe(NODE, self._on_node)
+        store.subscribe(NODE_CLAIM, self._on_claim)
+        store.subscribe(NODE_POOL, self._on_pool)
+        store.subscribe(EVENTS_EVENT, self._on_event)
 
     def note(self, text: str) -> None:
-        """Write down what a person does."""
+        """Record an action of a user."""
         self._paragraph += 1
         self._write(f"> {text}")
 
     def text(self) -> str:
-        """Return everything so far."""
-        events = {place: _announcement(place.about, whom) for place, whom in self._told.items()}
+        """Return the timeline so far."""
+        events = {
+            place: _announcement(place.about, whom) for place, whom in self._announced.items()
+        }
         lines = {**self._lines, **events}
         order = {place: number for number, place in enumerate(lines)}
         said: dict[str, str] = {}
-        told = []
+        lines_shown = []
         for place in sorted(lines, key=lambda each: (each.second, each.paragraph, order[each])):
             if said.get(place.about) != lines[place]:
                 said[place.about] = lines[place]
-                told.append(f"{place.second:>5} s  {self._aliases.applied(lines[place])}")
-        return "\n".join(told)
+                lines_shown.append(f"{place.second:>5} s  {self._aliases.applied(lines[place])}")
+        return "\n".join(lines_shown)
 
-    def _hear_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
         pod = event.object
         workload = self._aliases.add_pod(pod)
@@ -97,11 +99,11 @@ class Timeline:
         else:
             self._states[key] = workload, _state(pod)
         counts = Counter(state for whose, state in self._states.values() if whose == workload)
-        told = ", ".join(f"{counts[each]} {each}" for each in _STATES if counts[each])
-        # Only how a second ends is told: pods of one workload go through it together.
-        self._write(f"{workload}: {told or 'no pods'}", f"pods of {workload}")
+        states = ", ".join(f"{counts[each]} {each}" for each in _STATES if counts[each])
+        # Show only the counts at the end of each second: pods of a workload change together.
+        self._write(f"{workload}: {states or 'no pods'}", f"pods of {workload}")
 
-    def _hear_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
         claim, name = event.object, event.object["metadata"]["name"]
         self._aliases.add_claim(claim)
         if event.type is EventType.ADDED:
@@ -116,9 +118,9 @@ class Timeline:
                 _true_conditions(claim) - _true_conditions(before or {}), key=_turn
             ):
                 self._write(f"claim {name} {_STEPS[type_]}{self._bought(claim, type_)}")
-        self._tell_price()
+        self._write_price()
 
-    def _hear_node(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_node(self, event: WatchEvent, before: JsonObject | None) -> None:
         node, name = event.object, event.object["metadata"]["name"]
         self._aliases.add_node(node)
         if event.type is EventType.ADDED:
@@ -137,26 +139,26 @@ class Timeline:
         if _is_deleting(node) and not _is_deleting(before):
             self._write(f"node {name} deleted")
 
-    def _hear_pool(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_pool(self, event: WatchEvent, before: JsonObject | None) -> None:
         pool, name = event.object, event.object["metadata"]["name"]
         if event.type is EventType.DELETED:
             self._write(f"pool {name} gone")
             return
         was, now = (_condition(each, "Ready") for each in (before or {}, pool))
         if was != now and now in {"True", "False"}:
-            told = f"pool {name} is {'Ready' if now == 'True' else 'not Ready'}"
-            self._write(told, f"pool {name}")
+            text = f"pool {name} is {'Ready' if now == 'True' else 'not Ready'}"
+            self._write(text, f"pool {name}")
 
-    def _hear_event(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_event(self, event: WatchEvent, before: JsonObject | None) -> None:
         said = event.object
         if before is not None or said.get("reportingController") != "karpenter":
             return
-        if said["reason"] in _UNTOLD:
+        if said["reason"] in _OMITTED:
             return
         about = said.get("regarding") or {}
         name = self._aliases.workload_of(about.get("uid", "")) or about.get("name", "")
         place = self._place(f"{said['reason']}: {said['note']}")
-        self._told.setdefault(place, []).append(f"{about.get('kind', '').lower()} {name}")
+        self._announced.setdefault(place, []).append(f"{about.get('kind', '').lower()} {name}")
 
     def _bought(self, claim: JsonObject, type_: str) -> str:
         if type_ != "Launched":
@@ -168,7 +170,7 @@ class Timeline:
         self._machines[claim["metadata"]["name"]] = f"{machine}/{zone}/{capacity}"
         return f": {machine}, {zone}, {capacity}" if self._has_zones else f": {machine}, {capacity}"
 
-    def _tell_price(self) -> None:
+    def _write_price(self) -> None:
         prices = {
             f"{type_.name}/{offering.zone}/{offering.capacity_type}": offering.price
             for type_ in self._catalog().types
@@ -179,7 +181,7 @@ class Timeline:
             self._price = price
             count = len(self._machines)
             text = f"= {count} machine{'' if count == 1 else 's'}, ${price / _MICROS:.4f}/h"
-            # At the end of its second, whatever else changes there.
+            # Move the price to the end of its second.
             self._lines.pop(self._place("price"), None)
             self._write(text, "price")
 
@@ -226,5 +228,5 @@ def _turn(type_: str) -> int:
 
 def _taints(node: JsonObject) -> set[str]:
     taints = (node.get("spec") or {}).get("taints") or ()
-    # With a value it is that of a node that is about to open.
+    # The gate taint of a node that is about to open has a value: leave it out.
     return {each["key"] for each in taints if "value" not in each}

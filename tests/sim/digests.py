@@ -1,4 +1,4 @@
-"""Everything that happens in a lively hour, as a digest: `python -m tests.sim.digests`."""
+"""The digest of all events of a busy hour: `python -m tests.sim.digests`."""
 
 import asyncio
 from hashlib import sha256
@@ -19,7 +19,7 @@ JITTER = WorldSettings(timing=Timing(jitter_percent=30), terms=Terms(interruptio
 
 
 def digest_of(seed: int) -> str:
-    """Return what happens in a lively hour, every event of it, as a digest."""
+    """Return the digest of all events of a busy hour."""
     digest = sha256()
 
     def take(kind: Kind, event: WatchEvent, _: JsonObject | None) -> None:

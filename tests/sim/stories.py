@@ -1,4 +1,4 @@
-"""Stories on virtual time: a world, what is put into it, and how it looks after a while."""
+"""Tests on virtual time: worlds, objects to put into them, and their state."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -24,7 +24,7 @@ SETTINGS = WorldSettings(timing=TIMING)
 
 
 def on_virtual_time(story: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Make a test of a coroutine that waits without waiting."""
+    """Turn a coroutine into a test that runs on virtual time."""
 
     @wraps(story)
     def test(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -45,7 +45,7 @@ def living(world: World) -> Iterator[World]:
 
 @contextmanager
 def bare_world(settings: WorldSettings = SETTINGS, *, seed: int = 0) -> Iterator[World]:
-    """Have machines and a cloud, but no controller that makes pods and no scheduler."""
+    """Run a world with machines and a cloud, without workload controllers and scheduler."""
     with living(World(settings, seed=seed, parts=())) as world:
         yield world
 
@@ -80,7 +80,7 @@ def bind(store: Store, name: str, node: str) -> None:
 def launch_spec(
     claim: str = "c1", *options: LaunchOption, uid: str = "", reservations: tuple[str, ...] = ()
 ) -> LaunchSpec:
-    """Ask for a machine; without options, for a small one that there always is."""
+    """Return the spec of a launch, by default of a small machine that never sells out."""
     return LaunchSpec(
         claim=claim,
         token=uid or f"uid-of-{claim}",
@@ -101,7 +101,7 @@ def option(
 
 
 async def world_with_pod(world: World, made: JsonObject, *, node: str = "n1") -> None:
-    """Have a node that is Ready, and a pod bound to it just now."""
+    """Add a Ready node, and a pod that is bound to it now."""
     world.add_node(node)
     await asyncio.sleep(1)
     world.store.create(POD, made)
@@ -113,7 +113,7 @@ def get_pod(world: World, name: str) -> JsonObject:
 
 
 def phase(world: World, name: str) -> str:
-    """Say where a pod is, `gone` if it is not there any more."""
+    """Return the phase of a pod, `gone` if it was deleted."""
     found = world.store.find(POD, name, "default")
     return "gone" if found is None else str(found["status"]["phase"])
 

@@ -129,7 +129,7 @@ async def test_a_pod_that_was_evicted_and_is_not_deleted_counts_again_after_a_wh
 
 
 @on_virtual_time
-async def test_pods_that_are_going_or_unready_are_not_healthy() -> None:
+async def test_deleting_and_unready_pods_are_not_healthy() -> None:
     with on_stage(stop=60) as stage:
         stage.add(REPLICA_SET, "web", workload("web", replicas=3))
         stage.add(DISRUPTION_BUDGET, "web", _budget(maxUnavailable=3))

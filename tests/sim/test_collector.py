@@ -45,7 +45,7 @@ def _names(store: Store) -> list[str]:
 
 
 @on_virtual_time
-async def test_what_has_lost_its_owner_goes_with_all_it_owns() -> None:
+async def test_an_object_without_its_owner_is_deleted_with_its_dependents() -> None:
     store = _store()
     owner = _add(store, "owner")
     child = _add(store, "child", _reference(owner))
@@ -112,7 +112,7 @@ async def test_an_owner_without_namespace_owns_in_all() -> None:
 
 
 @on_virtual_time
-async def test_what_has_no_namespace_is_not_lost_with_an_owner_that_has_one() -> None:
+async def test_a_cluster_object_with_a_namespaced_owner_is_not_deleted() -> None:
     store = _store()
     owner = _add(store, "owner")
     meta = {"name": "n1", "ownerReferences": [_reference(owner)]}
@@ -208,7 +208,7 @@ async def test_owners_that_own_each_other_do_not_wait_for_each_other() -> None:
 
 
 @on_virtual_time
-async def test_an_owner_that_is_let_go_of_by_all_need_not_wait() -> None:
+async def test_an_owner_without_blocking_dependents_need_not_wait() -> None:
     store = _store()
     owner = _add(store, "owner")
     child = _add(

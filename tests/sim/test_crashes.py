@@ -110,7 +110,7 @@ async def test_the_awaits_of_all_tasks_count() -> None:
 
 
 @on_virtual_time
-async def test_what_a_dying_operator_wants_to_do_is_lost() -> None:
+async def test_the_cleanup_of_a_dying_operator_is_lost() -> None:
     with bare_world() as world:
         is_crashed = await _run(world, Life(crash_at_await=2), _say_goodbye)
 
@@ -155,7 +155,7 @@ async def test_an_error_of_an_operator_is_no_crash() -> None:
 
 
 @on_virtual_time
-async def test_tasks_of_others_go_on() -> None:
+async def test_tasks_outside_of_an_operator_go_on() -> None:
     with bare_world() as world:
         life = Life(crash_at_await=2)
         other = asyncio.create_task(asyncio.sleep(100, "done"))

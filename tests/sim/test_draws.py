@@ -26,7 +26,7 @@ def test_nothing_is_spread_without_a_percentage() -> None:
     assert Draws("x").spread(10, 0) == 10
 
 
-def test_chances_come_true_as_often_as_they_should() -> None:
+def test_probabilities_hold_over_many_draws() -> None:
     draws = Draws("x")
 
     happened = sum(draws.happens(25) for _ in range(4000))

@@ -133,7 +133,7 @@ def _which_fail(seed: int) -> list[bool]:
     return [faults.strike("patch", POD) is not None for _ in range(200)]
 
 
-def test_chance_strikes_by_seed() -> None:
+def test_faults_happen_by_seed() -> None:
     first = _which_fail(1)
 
     assert first == _which_fail(1)
@@ -225,8 +225,8 @@ async def test_a_feed_lags_and_loses_nothing() -> None:
         faults = Faults(Fault(calls=("event",), nth=1, delay_seconds=5))
         feed: Feed = FaultyFeed(world.objects, faults)
 
-        told = feed.follow(CONFIG_MAP, _Names())
-        first, second = await anext(told), await anext(told)
+        stream = feed.follow(CONFIG_MAP, _Names())
+        first, second = await anext(stream), await anext(stream)
 
         assert isinstance(first, Change)
         assert (first.value, second) == ("a", Synced())

@@ -41,8 +41,8 @@ async def test_a_node_that_was_away_comes_back() -> None:
         await _live(world, Hazards(away_percent=100), 0.99)
         await asyncio.sleep(400)
 
-        told = [_ready(event) for event in seen]
-        assert "Unknown" in told
+        statuses = [_ready(event) for event in seen]
+        assert "Unknown" in statuses
         assert condition(world, "Ready", node="n1") == "True"
 
 

@@ -18,7 +18,7 @@ async def test_a_week_passes_at_once() -> None:
 
 
 @on_virtual_time
-async def test_timers_ring_in_the_order_of_their_times() -> None:
+async def test_timers_fire_in_the_order_of_their_times() -> None:
     rung: list[str] = []
 
     async def ring(name: str, seconds: float) -> None:
@@ -58,7 +58,7 @@ def test_a_stalled_loop_names_the_tasks_and_where_they_wait() -> None:
     assert re.fullmatch(r"  `waiter` in `_wait_for_nobody` \(test_loop.py:\d+\)", lines[2])
 
 
-def test_a_loop_that_turns_on_the_spot_is_stopped() -> None:
+def test_a_loop_without_progress_of_time_is_stopped() -> None:
     async def turn() -> None:
         await asyncio.sleep(0)
         await asyncio.create_task(turn())

@@ -86,7 +86,7 @@ async def taken(stream: AsyncIterator[object], count: int) -> list[object]:
     return found
 
 
-def told(events: list[object]) -> list[tuple[EventType, str | None]]:
+def types_and_names(events: list[object]) -> list[tuple[EventType, str | None]]:
     return [
         (each.type, each.object["metadata"].get("name"))
         for each in events
@@ -94,7 +94,7 @@ def told(events: list[object]) -> list[tuple[EventType, str | None]]:
     ]
 
 
-def test_it_is_what_the_ports_ask_for(objects: EmbeddedObjects) -> None:
+def test_embedded_objects_implement_the_ports(objects: EmbeddedObjects) -> None:
     ports: tuple[Objects, Feed] = (objects, objects)
 
     assert ports == (objects, objects)
@@ -128,7 +128,7 @@ def test_a_list_comes_in_pages(objects: EmbeddedObjects) -> None:
     assert run(work()) == ["a", "b"]
 
 
-def test_a_watch_tells_history_first_and_then_what_comes(
+def test_a_watch_delivers_history_first_and_then_live_events(
     store: Store, objects: EmbeddedObjects
 ) -> None:
     async def work() -> list[object]:
@@ -141,21 +141,21 @@ def test_a_watch_tells_history_first_and_then_what_comes(
         store.delete(NODE, "old")
         return await watching
 
-    assert told(run(work())) == [
+    assert types_and_names(run(work())) == [
         (EventType.ADDED, "old"),
         (EventType.ADDED, "new"),
         (EventType.DELETED, "old"),
     ]
 
 
-def test_a_watch_from_the_start_begins_with_what_is_there(
+def test_a_watch_without_a_version_begins_with_the_existing_objects(
     store: Store, objects: EmbeddedObjects
 ) -> None:
     store.create(NODE, a_node("old"))
 
     events = run(taken(objects.watch(NODE, since="0"), 1))
 
-    assert told(events) == [(EventType.ADDED, "old")]
+    assert types_and_names(events) == [(EventType.ADDED, "old")]
 
 
 def test_a_watch_with_a_selector_sees_objects_come_and_go(
@@ -171,7 +171,7 @@ def test_a_watch_with_a_selector_sees_objects_come_and_go(
         store.delete(NODE, "n")
         return await watching
 
-    assert told(run(work())) == [
+    assert types_and_names(run(work())) == [
         (EventType.ADDED, "n"),
         (EventType.DELETED, "n"),
         (EventType.BOOKMARK, None),
@@ -187,7 +187,7 @@ def test_a_quiet_watch_gets_a_bookmark_every_minute_and_one_at_the_end(
 
     events, seconds = run(work())
 
-    assert told(events) == [(EventType.BOOKMARK, None)] * 3
+    assert types_and_names(events) == [(EventType.BOOKMARK, None)] * 3
     assert {each.version for each in events if isinstance(each, WatchEvent)} == {store.version}
     assert seconds == 150
 
@@ -217,7 +217,7 @@ def test_a_watch_that_is_given_up_listens_no_more() -> None:
     assert run(work()) == [1, 0]
 
 
-def test_a_follower_hears_everything_then_that_it_is_in_step_then_changes(
+def test_a_follower_gets_all_objects_then_synced_then_changes(
     store: Store, objects: EmbeddedObjects
 ) -> None:
     store.create(NODE, a_node("a"))
@@ -240,8 +240,8 @@ def test_a_follower_hears_everything_then_that_it_is_in_step_then_changes(
 
 
 def test_an_unreadable_object_is_delivered_as_such_and_reported(store: Store) -> None:
-    heard: list[tuple[Kind, str]] = []
-    objects = EmbeddedObjects(store, unreadable=lambda kind, key, _: heard.append((kind, key)))
+    reported: list[tuple[Kind, str]] = []
+    objects = EmbeddedObjects(store, unreadable=lambda kind, key, _: reported.append((kind, key)))
     store.create(NODE, a_node("a"))
     store.create(NODE, {"metadata": {"name": "b"}})
 
@@ -253,9 +253,9 @@ def test_an_unreadable_object_is_delivered_as_such_and_reported(store: Store) ->
 
     changes = run(work())
 
-    assert heard == [(NODE, "b"), (NODE, "a")]
-    told = [each for each in changes if isinstance(each, Change)]
-    assert [(each.key, each.value, each.unreadable is not None) for each in told] == [
+    assert reported == [(NODE, "b"), (NODE, "a")]
+    delivered = [each for each in changes if isinstance(each, Change)]
+    assert [(each.key, each.value, each.unreadable is not None) for each in delivered] == [
         ("a", "red", False),
         ("b", None, True),
         ("a", None, True),

@@ -28,7 +28,7 @@ def test_the_clock_shows_the_seconds_that_were_slept() -> None:
     assert run_faster(story(), speed=30) == pytest.approx(3, abs=1)
 
 
-def test_those_who_sleep_less_wake_first() -> None:
+def test_the_shorter_of_two_sleeps_ends_first() -> None:
     woken: list[int] = []
 
     async def sleep(seconds: int) -> None:
@@ -43,7 +43,7 @@ def test_those_who_sleep_less_wake_first() -> None:
     assert woken == [1, 3, 5]
 
 
-def test_a_word_from_another_thread_is_heard_at_once() -> None:
+def test_a_callback_from_another_thread_runs_at_once() -> None:
     async def story() -> str:
         return await asyncio.to_thread(lambda: "heard")
 

@@ -9,7 +9,7 @@ FAR = 1000.0
 
 
 class Diary:
-    """Work that notes when it was done, and fails as often as it is told."""
+    """Work that records its times, and fails a given number of times."""
 
     def __init__(self, failures: int = 0) -> None:
         self.entries: list[tuple[str, float]] = []

@@ -36,7 +36,7 @@ def _options() -> argparse.Namespace:
 def _one(seed: int) -> int:
     story = random_story(seed)
     print(_setting(story))
-    ending = play(story, is_told=True)
+    ending = play(story, has_timeline=True)
     print(ending.timeline)
     print(f"seed {seed}: {len(ending.findings)} findings, at rest after {ending.rest_second:.0f} s")
     for finding in ending.findings:
@@ -67,7 +67,7 @@ def _try(seed: int) -> tuple[int, Ending]:
     try:
         return seed, play(random_story(seed))
     except KarpyError as error:
-        # The simulation itself gives up on a loop that does not end.
+        # The simulation raises an error for a loop that does not end.
         return seed, Ending([Finding(Law.DEATH, f"{error.message}")])
 
 

@@ -1,4 +1,4 @@
-"""What people and fate do during a story, each at its time."""
+"""The random acts of a story: changes by users, and failures."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,22 +31,22 @@ from tests.swarm.clusters import (
     random_limits,
     random_pool,
 )
-from tests.swarm.troubles import SHUNNED
+from tests.swarm.troubles import CLOSED_POOL
 
 Do = Callable[[World], str]
-"""Does something to a world; returns what that was, empty if there was no object to do it to."""
+"""Changes a world; returns a description, empty if there was no object to change."""
 
 
 @dataclass(frozen=True)
 class Act:
-    """Something that happens at a second of the story."""
+    """A change at a second of the story."""
 
     second: float
     do: Do
 
 
 def random_acts(dice: Dice, seconds: int) -> list[Act]:
-    """Throw what happens within a time, in order."""
+    """Draw the acts of a period, in order."""
     makers = [*_PEOPLE * 2, *dice.some(_FATE, 0, 3)]
     acts = [
         Act(float(dice.number(0, seconds)), dice.one(makers)(dice))
@@ -91,7 +91,7 @@ def _delete(*kinds: Kind) -> Callable[[Dice], Do]:
 
 
 def _strip_claim(dice: Dice) -> Do:
-    """Delete a claim at once, as people do who lose patience: its machine has no claim then."""
+    """Remove the finalizers of a claim and delete it, so that its machine has no claim."""
     which = dice.number(0, 99)
 
     def do(world: World) -> str:
@@ -123,7 +123,7 @@ def _run_job(dice: Dice) -> Do:
 
 
 def _attack(dice: Dice) -> Do:
-    """Create a pod that costs a decision much, or that cannot be read."""
+    """Create a pod that makes decisions slow, or that cannot be read."""
     made = dice.one(hostile_pods())
 
     def do(world: World) -> str:
@@ -150,14 +150,14 @@ def _with_edit(dice: Dice, body: JsonObject) -> Do:
     which = dice.number(0, 99)
 
     def do(world: World) -> str:
-        found = [each for each in _all(world, NODE_POOL) if each[0] != SHUNNED]
+        found = [each for each in _all(world, NODE_POOL) if each[0] != CLOSED_POOL]
         if not found:
             return ""
         name = found[which % len(found)][0]
         try:
             world.store.patch(NODE_POOL, name, Patch(PatchType.MERGE, body))
         except Invalid:
-            # Pools with a fixed number of nodes allow other edits than those without.
+            # Static and dynamic NodePools allow different edits.
             return ""
         return f"edit NodePool {name}: {body}"
 
@@ -313,7 +313,7 @@ _FATE: tuple[Callable[[Dice], Do], ...] = (
 
 
 def calm_down(world: World) -> None:
-    """End everything that fate has done, apart from what is gone."""
+    """End all failures, except for what was deleted."""
     for good in goods(world):
         world.cloud.market.set_stock(good, None)
     for node in world.store.list(NODE):
@@ -328,7 +328,7 @@ def calm_down(world: World) -> None:
 
 
 def goods(world: World) -> list[Good]:
-    """List all that the cloud of a world sells."""
+    """Return all goods of the cloud of a world."""
     return [
         Good(each.name, offering.zone, offering.capacity_type)
         for each in world.cloud.market.catalog().types

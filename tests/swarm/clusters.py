@@ -1,4 +1,4 @@
-"""Random small clusters, as objects: NodePools, workloads, budgets, storage."""
+"""Random small clusters: NodePools, workloads, budgets, storage."""
 
 from dataclasses import dataclass, field
 
@@ -28,7 +28,7 @@ _LIMITS = ("4", "8", "16", "32")
 
 @dataclass
 class Cluster:
-    """What is there when the story begins."""
+    """The objects at the beginning of a story."""
 
     pools: list[JsonObject] = field(default_factory=list)
     deployments: list[JsonObject] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Cluster:
 
 
 def random_cluster(dice: Dice) -> Cluster:
-    """Throw a cluster; the same dice throw the same one."""
+    """Draw a cluster."""
     cluster = Cluster(pools=[random_pool(dice, f"pool{n}") for n in range(dice.one([1, 1, 2, 3]))])
     for number in range(dice.number(1, 4)):
         name, replicas = f"app{number}", dice.number(0, 6)
@@ -62,7 +62,7 @@ def random_cluster(dice: Dice) -> Cluster:
 
 
 def random_pool(dice: Dice, name: str) -> JsonObject:
-    """Throw a NodePool."""
+    """Draw a NodePool."""
     if dice.chance(0.1):
         return _random_static_pool(dice, name)
     requirements = []
@@ -88,7 +88,7 @@ def random_pool(dice: Dice, name: str) -> JsonObject:
 
 
 def random_disruption(dice: Dice) -> JsonObject:
-    """Throw when and how many nodes of a NodePool may be disrupted."""
+    """Draw the `disruption` of a NodePool."""
     disruption: JsonObject = {"consolidateAfter": dice.one(["0s", "10s", "1m", "Never"])}
     if dice.chance(0.5):
         policies = ["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"]
@@ -115,7 +115,7 @@ def _random_static_pool(dice: Dice, name: str) -> JsonObject:
 
 
 def random_limits(dice: Dice) -> JsonObject:
-    """Throw limits of a NodePool."""
+    """Draw the limits of a NodePool."""
     limits = {"cpu": dice.one(_LIMITS), "nodes": str(dice.number(1, 4))}
     return {key: limits[key] for key in dice.some(sorted(limits), 1)}
 
@@ -177,7 +177,7 @@ def _random_budget(dice: Dice, app: str, replicas: int) -> JsonObject:
 
 
 def _random_buffer(dice: Dice, app: str) -> JsonObject:
-    """Keep room for some more pods of a Deployment."""
+    """Return a CapacityBuffer for some pods of a Deployment."""
     like = {"apiGroup": "apps", "kind": "Deployment", "name": app}
     amount = dice.one([{"replicas": dice.number(1, 3)}, {"percentage": 50}])
     return {
@@ -187,7 +187,7 @@ def _random_buffer(dice: Dice, app: str) -> JsonObject:
 
 
 def _annotate(dice: Dice, made: JsonObject) -> None:
-    """Have some pods take their time, or not want to be disturbed."""
+    """Make some pods slow, or annotate them with do-not-disrupt."""
     notes = {}
     if dice.chance(0.2):
         notes["sim.karpy.dev/stop-seconds"] = dice.one(["3", "20"])

@@ -1,4 +1,4 @@
-"""Watches over disruption: budgets, the places of pods that must move, and the price."""
+"""Checks of disruption: budgets, places for the pods that must move, and the price."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -26,10 +26,10 @@ from tests.swarm.witnesses import Report
 
 _T = TypeVar("_T")
 SnapshotOf = Callable[[], Snapshot | None]
-"""Returns the cluster as the acting operator sees it; None while none acts."""
+"""Returns the snapshot of the acting operator; None while none acts."""
 
 _LATE: Final = timedelta(seconds=40)
-"""For so long before its taint a node may have been chosen: the validation is part of that."""
+"""Longest time between the choice of a node and its taint, which includes the validation."""
 _REASON: Final = "DisruptionReason"
 _GENTLE: Final = frozenset(
     {
@@ -42,9 +42,9 @@ _GENTLE: Final = frozenset(
 
 class Budgets:
     """
-    Compares how many nodes of a NodePool go with how many its budgets let go.
+    Compares the nodes of a NodePool that are disrupted at once with its budgets.
 
-    What counts is the most that was allowed since the oldest of these nodes was chosen.
+    The highest number allowed since the oldest of these nodes was chosen counts.
     """
 
     def __init__(self, world: World, report: Report) -> None:
@@ -53,23 +53,23 @@ class Budgets:
         self._said: dict[str, list[tuple[datetime, list[JsonObject]]]] = {}
         self._sizes: dict[str, list[tuple[datetime, int]]] = {}
         self.disrupted: set[str] = set()
-        """Names of claims that an operator has deleted for a gentle reason."""
-        world.store.subscribe(NODE_POOL, self._hear_pool)
-        world.store.subscribe(NODE_CLAIM, self._hear_claim)
+        """Names of claims that an operator deleted for a voluntary disruption."""
+        world.store.subscribe(NODE_POOL, self._on_pool)
+        world.store.subscribe(NODE_CLAIM, self._on_claim)
 
     def note(self, claim: JsonObject) -> None:
-        """Take note of a claim that an operator is about to delete."""
+        """Check a claim that an operator is about to delete."""
         if reason_of(claim) not in _GENTLE or _has_deleted_node(self._world, claim):
             return
         self.disrupted.add(claim["metadata"]["name"])
         pool = _pool_of(claim)
-        going = [claim, *(each for each in self._claims(pool) if self._is_going(each, claim))]
-        allowed = self._allowed(pool, reason_of(claim), min(map(_marked, going)) - _LATE)
-        if len(going) > allowed:
-            names = ", ".join(sorted(each["metadata"]["name"] for each in going))
+        deleting = [claim, *(each for each in self._claims(pool) if self._counts(each, claim))]
+        allowed = self._allowed(pool, reason_of(claim), min(map(_marked, deleting)) - _LATE)
+        if len(deleting) > allowed:
+            names = ", ".join(sorted(each["metadata"]["name"] for each in deleting))
             self._report(Law.DISRUPTION, f"{pool}: {names} go at once, {allowed} may")
 
-    def _is_going(self, each: JsonObject, claim: JsonObject) -> bool:
+    def _counts(self, each: JsonObject, claim: JsonObject) -> bool:
         name = each["metadata"]["name"]
         return (
             name in self.disrupted
@@ -86,12 +86,12 @@ class Budgets:
         said = _lately(self._said.get(pool, []), since)
         return max((_least(budgets, reason, size) for budgets in said), default=size)
 
-    def _hear_pool(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_pool(self, event: WatchEvent, _: JsonObject | None) -> None:
         budgets = (event.object["spec"].get("disruption") or {}).get("budgets")
         said = self._said.setdefault(event.object["metadata"]["name"], [])
         said.append((self._world.clock.now(), [{"nodes": "10%"}] if budgets is None else budgets))
 
-    def _hear_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
         if before is None or event.type is EventType.DELETED:
             pool = _pool_of(event.object)
             sizes = self._sizes.setdefault(pool, [])
@@ -113,7 +113,7 @@ class Moves:
         self._snapshot_of = snapshot_of
 
     def note(self, claim: JsonObject) -> None:
-        """Take note of a claim that an operator is about to delete."""
+        """Check a claim that an operator is about to delete."""
         snapshot = self._snapshot_of()
         is_asked_for = reason_of(claim) in _GENTLE and not _has_deleted_node(self._world, claim)
         if not is_asked_for or snapshot is None:

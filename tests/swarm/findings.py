@@ -1,11 +1,11 @@
-"""What must hold in every story."""
+"""The laws that must hold in every story."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class Law(Enum):
-    """A promise, and the sentence that people read."""
+    """A law, with its sentence."""
 
     DEATH = "an operator dies only if it is killed"
     INVALID = "nothing is written that an API server refuses as wrong"
@@ -27,12 +27,12 @@ class Law(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A promise that was broken."""
+    """A law that was broken."""
 
     law: Law
     text: str
     second: float = 0.0
 
     def __str__(self) -> str:
-        """Write when it happened, the law's name, and what happened."""
+        """Return the time, the name of the law, and what happened."""
         return f"{self.second:.0f} s {self.law.name}: {self.text}"

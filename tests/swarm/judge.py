@@ -1,4 +1,4 @@
-"""What must hold when a story has come to rest."""
+"""Checks of the state at the end of a story."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from tests.swarm.findings import Finding, Law
 async def judge(
     world: World, cloud: CloudProvider, seen: Snapshot, options: Options
 ) -> list[Finding]:
-    """Return every promise that is broken now; `seen` is what the operator knows."""
+    """Return the broken laws; `seen` is the snapshot of the operator."""
     actual = await _look(world, seen, options)
     machines = await cloud.machines()
     return [
@@ -34,7 +34,7 @@ async def judge(
 
 
 def is_waited_for(world: World) -> bool:
-    """Say whether a machine may still join: nothing is written meanwhile, and nothing is over."""
+    """Say whether a machine may still join, so that silence does not mean the end."""
     return any(
         "deletionTimestamp" not in claim["metadata"] and not _is_true(claim, "Registered")
         for claim in world.store.list(NODE_CLAIM)
@@ -42,7 +42,7 @@ def is_waited_for(world: World) -> bool:
 
 
 async def _look(world: World, seen: Snapshot, options: Options) -> Snapshot:
-    """See everything as a new watch does."""
+    """Return the snapshot of a freshly listed cluster."""
     mirror = Mirror(world.objects, world.clock, lambda: seen.catalog, options.settings())
     task = asyncio.create_task(mirror.run())
     try:
@@ -76,7 +76,7 @@ def _unfinished(world: World) -> Iterator[Finding]:
 
 
 def _is_held(world: World, node: str) -> bool:
-    """Say whether a node that goes has to wait: budgets or annotations hold pods there."""
+    """Say whether the drain of a node is blocked by budgets or annotations of pods."""
     return any(_may_stay(world, each) for each in world.store.pods_on(node))
 
 
@@ -97,9 +97,9 @@ def _orphans(world: World, machines: Sequence[Machine]) -> Iterator[Finding]:
         if machine.provider_id not in claims:
             yield Finding(Law.ORPHAN, f"machine {machine.provider_id} of {machine.claim}")
     for node in world.store.list(NODE):
-        name, is_going = node["metadata"]["name"], "deletionTimestamp" in node["metadata"]
+        name, is_deleting = node["metadata"]["name"], "deletionTimestamp" in node["metadata"]
         is_ours = (node.get("spec") or {}).get("providerID") in claims
-        if not is_ours and not (is_going and _is_held(world, name)):
+        if not is_ours and not (is_deleting and _is_held(world, name)):
             yield Finding(Law.ORPHAN, f"node {name}")
 
 
@@ -123,7 +123,7 @@ def _unplaced(world: World, actual: Snapshot) -> Iterator[Finding]:
 
 
 def _undone(actual: Snapshot, verdict: Verdict) -> Iterator[Finding]:
-    """Name what could be done for pods that wait."""
+    """Return what a decision could still do for pending pods."""
     excused = _excused(actual)
     places = [(f"a node of {each.pool} would help", each.pods) for each in verdict.launches]
     places += [(f"{each.node} has room for", each.pods) for each in verdict.nominations]
@@ -135,10 +135,10 @@ def _undone(actual: Snapshot, verdict: Verdict) -> Iterator[Finding]:
 
 def _excused(actual: Snapshot) -> frozenset[str]:
     """
-    Return the pods that must wait until a node has gone that may not go yet.
+    Return the pods that must wait for the deletion of a node whose drain is blocked.
 
-    Those on it have a place elsewhere, and stay; so does a pod that must keep away from them, or
-    come near to where they will be.
+    The pods on that node have a place elsewhere, but stay; pods with anti-affinity to them, or with
+    affinity to their future place, wait as well.
     """
     leaving = {each.name for each in actual.nodes if each.is_deleting}
     stay = {each.key for each in actual.pods if each.node_name in leaving}
@@ -152,7 +152,7 @@ def _excused(actual: Snapshot) -> frozenset[str]:
 
 
 def _is_daemon(pod: JsonObject) -> bool:
-    """Nodes are not made for daemons; they may find theirs full."""
+    """Say whether a DaemonSet owns a pod: no node is launched for such pods."""
     owners = pod["metadata"].get("ownerReferences") or ()
     return any(each["kind"] == "DaemonSet" for each in owners)
 

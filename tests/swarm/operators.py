@@ -1,4 +1,4 @@
-"""Operators that live, die and are replaced, behind ports that do not always work."""
+"""Operators that crash and restart, behind ports with faults."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -33,7 +33,7 @@ _SIZES: Final = ("2x", "4x", "8x")
 
 
 def small_catalog() -> Catalog:
-    """Return a dozen types, so that decisions are quick."""
+    """Return a catalog of a dozen types, so that decisions are fast."""
     catalog = kwok_catalog()
     types = [
         each
@@ -48,8 +48,8 @@ def small_catalog() -> Catalog:
 SMALL: Final = small_catalog()
 
 
-class Stagehands:
-    """What all operators of a story share: the world, and who sees what they do."""
+class StoryContext:
+    """The world, the recording ports and the checks that all operators of a story share."""
 
     def __init__(
         self,
@@ -70,10 +70,10 @@ class Stagehands:
         self._deadlines = Deadlines(world)
         self.objects = WitnessedObjects(world, report, self.outage, self._deadlines)
         self.orders: list[str] = []
-        """What was launched and terminated."""
+        """Launches and terminations."""
         self.acting: set[str] = set()
         self.operator: Operator | None = None
-        """The one that has begun to act last."""
+        """The operator that began to act last."""
         self.ledger = Ledger(report)
         budgets, moves = Budgets(world, report), Moves(world, report, self._snapshot)
         self.objects.on_disruption += [budgets.note, moves.note]
@@ -85,12 +85,12 @@ class Stagehands:
         return witness
 
     @property
-    def deeds(self) -> int:
-        """How much was written, launched and terminated so far."""
+    def action_count(self) -> int:
+        """The number of writes, launches and terminations so far."""
         return len(self.objects.writes) + len(self.orders)
 
     def _snapshot(self) -> Snapshot | None:
-        """Return the cluster as the operator sees it."""
+        """Return the snapshot of the operator."""
         return None if self.operator is None else self.operator.mirror.snapshot()
 
     def emit(self, notice: Notice) -> None:
@@ -108,16 +108,16 @@ class Stagehands:
 
 
 class Replica:
-    """One of the operators: a process that is started again whenever it ends."""
+    """One operator process, restarted whenever it ends."""
 
     def __init__(
-        self, name: str, hands: Stagehands, crashes: list[Crash], pauses: list[float]
+        self, name: str, context: StoryContext, crashes: list[Crash], pauses: list[float]
     ) -> None:
         self.name = name
         self.lives = 0
         self.operator: Operator | None = None
         self.cloud: CloudProvider | None = None
-        self._hands = hands
+        self._context = context
         self._crashes = list(crashes)
         self._pauses = cycle(pauses)
         self._life = Life()
@@ -125,7 +125,7 @@ class Replica:
         self._is_calm = False
 
     async def run(self, *, has_rivals: bool) -> None:
-        """Live again and again, until cancelled."""
+        """Run and restart the operator until cancelled."""
         while self.lives < _LIVES_MAX:
             self.lives += 1
             crash = Crash() if self._is_calm or not self._crashes else self._crashes.pop(0)
@@ -133,46 +133,46 @@ class Replica:
             self._life = crash.life()
             live = self._live(has_rivals=has_rivals)
             [outcome] = await asyncio.gather(self._life.run(live), return_exceptions=True)
-            self._hands.acting.discard(self.name)
+            self._context.acting.discard(self.name)
             if isinstance(outcome, Exception):
-                self._hands.report(Law.DEATH, repr(_cause(outcome)))
+                self._context.report(Law.DEATH, repr(_cause(outcome)))
             await asyncio.sleep(0.0 if self._is_calm else next(self._pauses))
 
     def calm(self) -> None:
-        """Die no more of any crash; one that is ahead comes now."""
+        """Cause the pending crash now, and no more crashes later."""
         self._is_calm = True
         if self._is_doomed:
             self._life.end()
 
     def end(self) -> None:
-        """Kill it."""
+        """Kill the operator."""
         self._life.end()
 
     async def _live(self, *, has_rivals: bool) -> None:
-        hands = self._hands
-        world, faults = hands.world, hands.faults
-        objects = FaultyObjects(hands.objects, faults)
+        context = self._context
+        world, faults = context.world, context.faults
+        objects = FaultyObjects(context.objects, faults)
         kwok = KwokProvider(objects, world.clock, SMALL)
-        cloud = hands.cloud(kwok)
+        cloud = context.cloud(kwok)
         surface = Surface(
             objects=objects,
-            feed=FaultyFeed(GappyFeed(world.store, faults, hands.outage), faults),
+            feed=FaultyFeed(GappyFeed(world.store, faults, context.outage), faults),
             clock=world.clock,
             cloud=FaultyCloud(cloud, faults),
         )
         operator = Operator(
-            surface, hands.options, notices=hands, voice=hands, journal=hands.ledger
+            surface, context.options, notices=context, voice=context, journal=context.ledger
         )
 
         async def act() -> None:
-            self.operator, self.cloud, hands.operator = operator, cloud, operator
-            self._claim_the_stage()
+            self.operator, self.cloud, context.operator = operator, cloud, operator
+            self._become_current()
             kwok.start()
             try:
                 await operator.act()
             finally:
                 await kwok.close()
-                hands.acting.discard(self.name)
+                context.acting.discard(self.name)
 
         candidacy = Candidacy("kube-system", identity=f"{self.name}-{self.lives}")
         election = Election(objects, world.clock, candidacy, dice=lambda: 0.5)
@@ -181,11 +181,11 @@ class Replica:
             watching = group.create_task(operator.watch())
             group.create_task(working).add_done_callback(lambda _: watching.cancel())
 
-    def _claim_the_stage(self) -> None:
-        if self._hands.acting:
-            rivals = ", ".join(sorted(self._hands.acting))
-            self._hands.report(Law.ONE_LEADER, f"{self.name} leads beside {rivals}")
-        self._hands.acting.add(self.name)
+    def _become_current(self) -> None:
+        if self._context.acting:
+            rivals = ", ".join(sorted(self._context.acting))
+            self._context.report(Law.ONE_LEADER, f"{self.name} leads beside {rivals}")
+        self._context.acting.add(self.name)
 
 
 async def _led(election: Election, act: Callable[[], Awaitable[None]]) -> None:

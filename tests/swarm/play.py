@@ -1,4 +1,4 @@
-"""Plays a story: a cluster, operators, trouble, then calm."""
+"""Plays a story: a cluster, operators, failures, then a calm end."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -28,11 +28,11 @@ from tests.swarm.acts import Act, calm_down, random_acts
 from tests.swarm.clusters import Cluster, random_cluster
 from tests.swarm.findings import Finding, Law
 from tests.swarm.judge import is_waited_for, judge
-from tests.swarm.operators import SMALL, Replica, Stagehands
+from tests.swarm.operators import SMALL, Replica, StoryContext
 from tests.swarm.troubles import (
-    SHUNNED,
+    CLOSED_POOL,
+    ClosedPool,
     Crash,
-    Shunning,
     random_crashes,
     random_faults,
     random_outages,
@@ -40,10 +40,10 @@ from tests.swarm.troubles import (
 from tests.swarm.watchdog import Watchdog
 
 QUIET_SECONDS: Final = 600
-"""For so long nothing may be written before a story has come to rest."""
+"""A story ends after this time without writes."""
 _LOOK_SECONDS: Final = 30
 _LAUNCHES_IN_THE_FIRST_HOUR: Final = 20
-"""For one pod by one operator: one at once, and one after each pause; none is longer than that."""
+"""Most launches in vain for one pod by one operator: one at once, and one after each pause."""
 _CALM_SECONDS_MAX: Final = 2 * 3600
 _SETTINGS: Final = WorldSettings(
     timing=Timing(boot_seconds=20, ready_seconds=5, jitter_percent=40), has_events=False
@@ -53,7 +53,7 @@ _OPTIONS: Final = Options(gates=Gates(static_capacity=True, capacity_buffer=True
 
 @dataclass(frozen=True)
 class Story:
-    """Everything that a seed decides."""
+    """All that follows from a seed."""
 
     seed: int
     cluster: Cluster
@@ -61,28 +61,28 @@ class Story:
     faults: list[Fault]
     crashes: list[Crash]
     outages: list[tuple[float, float]]
-    """When they begin, and how long they last."""
+    """The begin and the duration of each outage."""
     seconds: int
     pauses: list[float]
     has_cloud: bool
     has_standby: bool
-    is_shunning: bool
+    has_closed_pool: bool
 
 
 @dataclass
 class Ending:
-    """How a story ended."""
+    """The result of a story."""
 
     findings: list[Finding] = field(default_factory=list)
     rest_second: float = 0.0
-    """When everything had come to rest."""
+    """The second of the last write."""
     lives: int = 0
     launches: int = 0
     timeline: str = ""
 
 
 def random_story(seed: int) -> Story:
-    """Throw a story; the same seed gives the same one."""
+    """Draw a story; equal seeds give equal stories."""
     dice = Dice(seed)
     seconds = dice.one([120, 300, 900, 1800])
     return Story(
@@ -96,49 +96,49 @@ def random_story(seed: int) -> Story:
         pauses=[float(dice.number(0, 30)) for _ in range(4)],
         has_cloud=dice.chance(0.7),
         has_standby=dice.chance(0.15),
-        is_shunning=dice.chance(0.25),
+        has_closed_pool=dice.chance(0.25),
     )
 
 
-def play(story: Story, *, is_told: bool = False) -> Ending:
-    """Play a story from its beginning to its end; `is_told` writes a timeline."""
-    return run(_Play(story, is_told=is_told).play())
+def play(story: Story, *, has_timeline: bool = False) -> Ending:
+    """Play a story from its beginning to its end; `has_timeline` writes a timeline."""
+    return run(_Play(story, has_timeline=has_timeline).play())
 
 
 class _Play:
-    def __init__(self, story: Story, *, is_told: bool) -> None:
+    def __init__(self, story: Story, *, has_timeline: bool) -> None:
         self._story = story
         self._ending = Ending()
         settings = replace(_SETTINGS, deletes_nodes=story.has_cloud)
         self._world = World(settings, seed=story.seed, catalog=SMALL)
         self._timeline = (
-            Timeline(self._world.store, self._world.clock, lambda: SMALL) if is_told else None
+            Timeline(self._world.store, self._world.clock, lambda: SMALL) if has_timeline else None
         )
         self._faults = Faults(*story.faults, seed=story.seed)
-        self._hands = Stagehands(
+        self._context = StoryContext(
             self._world, self._faults, _OPTIONS, self._report, has_cloud=story.has_cloud
         )
         names = ("karpy-1", "karpy-2") if story.has_standby else ("karpy-1",)
         self._replicas = [
-            Replica(name, self._hands, story.crashes[number :: len(names)], story.pauses)
+            Replica(name, self._context, story.crashes[number :: len(names)], story.pauses)
             for number, name in enumerate(names)
         ]
-        self._shunning = Shunning(self._world)
+        self._closed_pool = ClosedPool(self._world)
         Watchdog(self._world, self._report)
 
     async def play(self) -> Ending:
-        """Let everything happen."""
+        """Play the story."""
         self._world.start()
         self._furnish()
-        if self._story.is_shunning:
-            self._shunning.begin()
+        if self._story.has_closed_pool:
+            self._closed_pool.begin()
         for second, lasting in self._story.outages:
-            asyncio.get_running_loop().call_later(second, self._hands.outage.begin, lasting)
+            asyncio.get_running_loop().call_later(second, self._context.outage.begin, lasting)
         has_rivals = len(self._replicas) > 1
         tasks = [asyncio.create_task(each.run(has_rivals=has_rivals)) for each in self._replicas]
         try:
             await self._act()
-            await self._hands.outage.wait()
+            await self._context.outage.wait()
             self._calm()
             await self._rest()
         finally:
@@ -148,7 +148,7 @@ class _Play:
             await asyncio.gather(*tasks, return_exceptions=True)
             self._world.stop()
         self._ending.lives = sum(each.lives for each in self._replicas)
-        self._ending.launches = sum(each.startswith("launch") for each in self._hands.orders)
+        self._ending.launches = sum(each.startswith("launch") for each in self._context.orders)
         self._ending.timeline = "" if self._timeline is None else self._timeline.text()
         return self._ending
 
@@ -179,36 +179,38 @@ class _Play:
         self._note("calm")
         self._faults.clear()
         calm_down(self._world)
-        self._shunning.end()
+        self._closed_pool.end()
         for replica in self._replicas:
             replica.calm()
 
     async def _rest(self) -> None:
-        """Wait until there were no writes for a while, then look around."""
+        """Wait until there were no writes for a while, then check the laws."""
         loop = asyncio.get_running_loop()
         end = loop.time() + _CALM_SECONDS_MAX
-        counted, since = self._hands.deeds, loop.time()
+        counted, since = self._context.action_count, loop.time()
         while loop.time() - since < QUIET_SECONDS:
             await asyncio.sleep(_LOOK_SECONDS)
-            if self._hands.deeds != counted or is_waited_for(self._world):
-                counted, since = self._hands.deeds, loop.time()
+            if self._context.action_count != counted or is_waited_for(self._world):
+                counted, since = self._context.action_count, loop.time()
             if loop.time() > end:
-                recent = [*self._hands.objects.writes[-4:], *self._hands.orders[-2:]]
+                recent = [*self._context.objects.writes[-4:], *self._context.orders[-2:]]
                 self._report(Law.QUIET, f"it still goes on: {recent}")
                 break
         self._ending.rest_second = since
         await self._judge()
 
     def _count_launches(self) -> None:
-        """Compare the launches for the pod that none was of use to with how many there may be."""
-        launches = {each for each in self._hands.orders if each.startswith(f"launch {SHUNNED}-")}
+        """Check that the launches in vain for the pod of the closed NodePool were few."""
+        launches = {
+            each for each in self._context.orders if each.startswith(f"launch {CLOSED_POOL}-")
+        }
         lives = sum(each.lives for each in self._replicas)
         if len(launches) > lives * _LAUNCHES_IN_THE_FIRST_HOUR:
             self._report(Law.RUNAWAY, f"{len(launches)} machines for one pod")
 
     async def _judge(self) -> None:
         self._count_launches()
-        leaders = [each for each in self._replicas if each.name in self._hands.acting]
+        leaders = [each for each in self._replicas if each.name in self._context.acting]
         if len(leaders) != 1 or leaders[0].operator is None or leaders[0].cloud is None:
             self._report(Law.ONE_LEADER, f"{len(leaders)} operators act in the end")
             return

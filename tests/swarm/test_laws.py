@@ -1,4 +1,4 @@
-"""The judges of a story see what is wrong."""
+"""The checks of a story find broken laws."""
 
 import asyncio
 
@@ -32,8 +32,8 @@ from tests.swarm.watchdog import Watchdog
 from tests.swarm.witnesses import Deadlines, WitnessedCloud, WitnessedObjects
 
 
-class Told:
-    """Keeps what is reported."""
+class Reports:
+    """Keeps the reported laws."""
 
     def __init__(self) -> None:
         self.laws: list[Law] = []
@@ -59,21 +59,21 @@ def put_claim(world: World, name: str, provider_id: str) -> None:
 @pytest.mark.parametrize(("limit", "laws"), [("8", []), ("7", [Law.LIMIT])])
 @on_virtual_time
 async def test_a_pool_beyond_its_limit_is_seen(limit: str, laws: list[Law]) -> None:
-    told = Told()
+    reports = Reports()
     with living(World()) as world:
-        Watchdog(world, told)
+        Watchdog(world, reports)
         world.store.create(NODE_POOL, pool(limits={"cpu": limit}))
         put_claim(world, "a", "sim:///a")
         put_claim(world, "b", "sim:///b")
 
-    assert told.laws == laws
+    assert reports.laws == laws
 
 
 @on_virtual_time
 async def test_a_limit_that_is_lowered_is_no_breach() -> None:
-    told = Told()
+    reports = Reports()
     with living(World()) as world:
-        Watchdog(world, told)
+        Watchdog(world, reports)
         world.store.create(NODE_POOL, pool(limits={"cpu": "8"}))
         put_claim(world, "a", "sim:///a")
         put_claim(world, "b", "sim:///b")
@@ -82,27 +82,27 @@ async def test_a_limit_that_is_lowered_is_no_breach() -> None:
         label = Patch(PatchType.MERGE, {"metadata": {"labels": {"a": "b"}}})
         world.store.patch(NODE_CLAIM, "a", label)
 
-    assert told.laws == []
+    assert reports.laws == []
 
 
 @on_virtual_time
 async def test_a_pod_that_is_deleted_instead_of_evicted_is_seen() -> None:
-    told = Told()
+    reports = Reports()
     with living(World(parts=())) as world:
         world.add_node("n1", provider_id="sim:///a")
         await asyncio.sleep(1)
         meta = {"name": "web", "namespace": "default"}
         world.store.create(POD, {"metadata": meta, "spec": pod_spec()})
         bind(world.store, "web", "n1")
-        objects = WitnessedObjects(world, told, Outage(), Deadlines(world))
+        objects = WitnessedObjects(world, reports, Outage(), Deadlines(world))
         await objects.delete(POD, "web", namespace="default")
 
-    assert told.laws == [Law.BUDGET]
+    assert reports.laws == [Law.BUDGET]
 
 
 @on_virtual_time
 async def test_a_machine_that_ends_under_its_pods_is_seen() -> None:
-    told = Told()
+    reports = Reports()
     with living(World(parts=())) as world:
         machine = await world.cloud.launch(launch_spec("a"))
         put_claim(world, "a", machine.provider_id)
@@ -110,30 +110,30 @@ async def test_a_machine_that_ends_under_its_pods_is_seen() -> None:
         meta = {"name": "web", "namespace": "default"}
         world.store.create(POD, {"metadata": meta, "spec": pod_spec()})
         bind(world.store, "web", world.cloud.node_of(machine.provider_id))
-        cloud = WitnessedCloud(world.cloud, world, told, Deadlines(world))
+        cloud = WitnessedCloud(world.cloud, world, reports, Deadlines(world))
         await cloud.terminate(machine.provider_id)
 
-    assert told.laws == [Law.DRAIN]
+    assert reports.laws == [Law.DRAIN]
 
 
 @on_virtual_time
 async def test_a_write_that_is_refused_as_wrong_is_seen() -> None:
-    told = Told()
+    reports = Reports()
     with living(World()) as world:
-        objects = WitnessedObjects(world, told, Outage(), Deadlines(world))
+        objects = WitnessedObjects(world, reports, Outage(), Deadlines(world))
         with pytest.raises(Invalid):
             await objects.create(NODE_POOL, {"metadata": {"name": "web"}, "spec": {}})
 
-    assert told.laws == [Law.INVALID]
+    assert reports.laws == [Law.INVALID]
 
 
 def put_marked(world: World, *names: str) -> None:
     """Put claims that are disrupted since they have drifted."""
     now = world.clock.now().isoformat().replace("+00:00", "Z")
-    told = {"type": "DisruptionReason", "status": "True", "reason": "Drifted", "message": ""}
+    condition = {"type": "DisruptionReason", "status": "True", "reason": "Drifted", "message": ""}
     for name in names:
         put_claim(world, name, f"sim:///{name}")
-        status = {"conditions": [{**told, "lastTransitionTime": now}]}
+        status = {"conditions": [{**condition, "lastTransitionTime": now}]}
         patch = Patch(PatchType.MERGE, {"status": status})
         world.store.patch(NODE_CLAIM, name, patch, subresource="status")
 
@@ -153,10 +153,10 @@ def put_marked(world: World, *names: str) -> None:
 async def test_more_nodes_than_budgets_allow_are_seen(
     budgets: list[JsonObject], laws: list[Law]
 ) -> None:
-    told = Told()
+    reports = Reports()
     with living(World()) as world:
-        objects = WitnessedObjects(world, told, Outage(), Deadlines(world))
-        objects.on_disruption.append(Budgets(world, told).note)
+        objects = WitnessedObjects(world, reports, Outage(), Deadlines(world))
+        objects.on_disruption.append(Budgets(world, reports).note)
         world.store.create(NODE_POOL, pool(disruption={"budgets": budgets}))
         put_marked(world, "a", "b", "c")
         for name in ("a", "b"):
@@ -164,22 +164,22 @@ async def test_more_nodes_than_budgets_allow_are_seen(
             world.store.patch(NODE_CLAIM, name, held)
             await objects.delete(NODE_CLAIM, name)
 
-    assert told.laws == laws
+    assert reports.laws == laws
 
 
 @on_virtual_time
 async def test_a_budget_that_is_lowered_while_nodes_go_is_no_breach() -> None:
-    told = Told()
+    reports = Reports()
     with living(World()) as world:
-        objects = WitnessedObjects(world, told, Outage(), Deadlines(world))
-        objects.on_disruption.append(Budgets(world, told).note)
+        objects = WitnessedObjects(world, reports, Outage(), Deadlines(world))
+        objects.on_disruption.append(Budgets(world, reports).note)
         world.store.create(NODE_POOL, pool(disruption={"budgets": [{"nodes": "1"}]}))
         put_marked(world, "a")
         lower = Patch(PatchType.MERGE, {"spec": {"disruption": {"budgets": [{"nodes": "0"}]}}})
         world.store.patch(NODE_POOL, "default", lower)
         await objects.delete(NODE_CLAIM, "a")
 
-    assert told.laws == []
+    assert reports.laws == []
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_pods_without_a_place_elsewhere_are_seen(others: list[Node], left: list[
     ("type_", "laws"), [("c-2x-amd64-linux", []), ("c-8x-amd64-linux", [Law.DEARER])]
 )
 def test_a_replacement_that_costs_more_is_seen(type_: str, laws: list[Law]) -> None:
-    told = Told()
+    reports = Reports()
     zone = "test-zone-a"
     old = node("a", type="c-4x-amd64-linux", zone=zone)
     price = next(
@@ -220,9 +220,9 @@ def test_a_replacement_that_costs_more_is_seen(type_: str, laws: list[Law]) -> N
     command = Command("single", reason, going, (Replacement(launch),))
     question = ValidationQuestion(snapshot(nodes=(old,), catalog=SMALL), command)
 
-    Ledger(told).record_disruption(question, DisruptionVerdict("single", (command,)))
+    Ledger(reports).record_disruption(question, DisruptionVerdict("single", (command,)))
 
-    assert told.laws == laws
+    assert reports.laws == laws
 
 
 @on_virtual_time

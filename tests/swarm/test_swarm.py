@@ -8,22 +8,22 @@ from tests.swarm.play import play, random_story
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_happens_all_ends_well(seed: int) -> None:
+def test_every_law_holds_in_a_random_story(seed: int) -> None:
     ending = play(random_story(seed))
 
     assert ending.findings == []
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_pod_that_gets_nowhere_is_launched_for_ever_more_rarely_and_all_else_runs(
+def test_launches_for_an_unplaceable_pod_become_rarer_and_other_pods_run(
     seed: int,
 ) -> None:
-    story = replace(random_story(seed), is_shunning=True, seconds=1800)
+    story = replace(random_story(seed), has_closed_pool=True, seconds=1800)
 
     assert play(story).findings == []
 
 
-def test_the_same_seed_tells_the_same_story() -> None:
-    first, second = (play(random_story(3), is_told=True).timeline for _ in range(2))
+def test_equal_seeds_give_equal_stories() -> None:
+    first, second = (play(random_story(3), has_timeline=True).timeline for _ in range(2))
 
     assert first == second

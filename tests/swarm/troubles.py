@@ -1,4 +1,4 @@
-"""Random faults between an operator and its world, and when it dies."""
+"""Random faults between an operator and its world, and its crashes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -35,12 +35,12 @@ _READS: Final = ("get", "list")
 _GAP: Final = "gap"
 _GONE: Final = 410
 CLOSED: Final = {"key": "example.com/closed", "effect": "NoSchedule"}
-SHUNNED: Final = "shunned"
+CLOSED_POOL: Final = "shunned"
 
 
 @dataclass(frozen=True)
 class Crash:
-    """When an operator dies: at its n-th await, or at its n-th call, made or not."""
+    """When an operator dies: at its n-th await, or before or after its n-th call."""
 
     awaits: int = 0
     calls: int = 0
@@ -53,7 +53,7 @@ class Crash:
 
 
 def random_crashes(dice: Dice) -> list[Crash]:
-    """Throw when operators die, one after the other."""
+    """Draw the crashes of operators in order."""
     return [_random_crash(dice) for _ in range(dice.one([0, 0, 1, 1, 2, 3]))]
 
 
@@ -64,7 +64,7 @@ def _random_crash(dice: Dice) -> Crash:
 
 
 def random_faults(dice: Dice) -> list[Fault]:
-    """Throw what goes wrong: a few kinds of trouble, some of it often, some of it once."""
+    """Draw faults of a few kinds, some frequent, some single."""
     return [_random_fault(dice) for _ in range(dice.one([0, 1, 2, 3, 4]))]
 
 
@@ -99,13 +99,13 @@ def _random_delay(dice: Dice, percent: int) -> Fault:
 
 
 class Outage:
-    """Times at which the API server cannot be reached at all."""
+    """Periods in which the API server cannot be reached."""
 
     def __init__(self) -> None:
         self._end = 0.0
 
     def begin(self, seconds: float) -> None:
-        """Be out of reach from now on."""
+        """Make the API server unreachable for some seconds from now on."""
         self._end = asyncio.get_running_loop().time() + seconds
 
     @property
@@ -113,29 +113,29 @@ class Outage:
         return asyncio.get_running_loop().time() < self._end
 
     def check(self) -> None:
-        """Raise Unreachable if it is."""
+        """Raise Unreachable during an outage."""
         if self.is_on:
             raise unreachable()
 
     async def wait(self) -> None:
-        """Wait until it is over."""
+        """Wait until the outage is over."""
         await asyncio.sleep(max(0.0, self._end - asyncio.get_running_loop().time()))
 
 
 def random_outages(dice: Dice, seconds: int) -> list[tuple[float, float]]:
-    """Throw when the API server is out of reach, and for how long."""
+    """Draw the outages of the API server: begin and duration."""
     count = dice.number(1, 2) if dice.chance(0.25) else 0
     return [(float(dice.number(0, seconds)), float(dice.one([1, 5, 20, 60]))) for _ in range(count)]
 
 
 def close_nodes(world: World, pool: str = "") -> Callable[[], None]:
     """
-    Taint each new node, as a strange controller might; return what ends that.
+    Taint each new node, as an unknown controller might; return the function that stops it.
 
-    With a pool only its nodes are tainted; what has tainted them is not known to any operator.
+    With a pool, only the nodes of that NodePool are tainted. Operators do not know of the taint.
     """
 
-    def hear(event: WatchEvent, before: JsonObject | None) -> None:
+    def on_node(event: WatchEvent, before: JsonObject | None) -> None:
         is_meant = pool in {"", (event.object["metadata"].get("labels") or {}).get(POOL_LABEL)}
         if before is None and is_meant:
             taints = [*(event.object["spec"].get("taints") or ()), CLOSED]
@@ -143,37 +143,37 @@ def close_nodes(world: World, pool: str = "") -> Callable[[], None]:
             name = event.object["metadata"]["name"]
             asyncio.get_running_loop().call_soon(partial(world.store.patch, NODE, name, patch))
 
-    return world.store.subscribe(NODE, hear)
+    return world.store.subscribe(NODE, on_node)
 
 
-class Shunning:
-    """One pod that alone asks for the nodes of one NodePool, which others close to it."""
+class ClosedPool:
+    """A pod that needs the nodes of a NodePool whose nodes all get a foreign taint."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._end: Callable[[], None] | None = None
 
     def begin(self) -> None:
-        """Have that pod wait."""
-        self._end = close_nodes(self._world, SHUNNED)
-        taint = {"key": TEAM, "value": SHUNNED, "effect": "NoSchedule"}
+        """Create the pod and its NodePool."""
+        self._end = close_nodes(self._world, CLOSED_POOL)
+        taint = {"key": TEAM, "value": CLOSED_POOL, "effect": "NoSchedule"}
         template = {"taints": [taint]}
-        self._world.store.create(NODE_POOL, pool(SHUNNED, template=template))
-        tolerated = {"key": TEAM, "operator": "Equal", "value": SHUNNED}
-        spec = pod_spec(nodeSelector={POOL_LABEL: SHUNNED}, tolerations=[tolerated])
+        self._world.store.create(NODE_POOL, pool(CLOSED_POOL, template=template))
+        tolerated = {"key": TEAM, "operator": "Equal", "value": CLOSED_POOL}
+        spec = pod_spec(nodeSelector={POOL_LABEL: CLOSED_POOL}, tolerations=[tolerated])
         self._world.store.create(
-            POD, {"metadata": {"name": SHUNNED, "namespace": "default"}, "spec": spec}
+            POD, {"metadata": {"name": CLOSED_POOL, "namespace": "default"}, "spec": spec}
         )
 
     def end(self) -> None:
-        """Have it go, if there was one."""
+        """Delete the pod, if it was created."""
         if self._end is not None:
             self._end()
-            self._world.store.delete(POD, SHUNNED, namespace="default")
+            self._world.store.delete(POD, CLOSED_POOL, namespace="default")
 
 
 class GappyFeed(EmbeddedObjects):
-    """A feed whose watches break now and then: what comes next is known by a new list only."""
+    """A feed whose watches break now and then, so that it must list again."""
 
     def __init__(self, store: Store, faults: Faults, outage: Outage) -> None:
         super().__init__(store)
@@ -195,7 +195,7 @@ class GappyFeed(EmbeddedObjects):
         since: str,
         seconds: float | None = None,
     ) -> AsyncIterator[WatchEvent]:
-        """Tell what happens after a version, until something goes wrong."""
+        """Yield the events after a version, until a fault ends the watch."""
         async for event in super().watch(kind, query, since=since, seconds=seconds):
             is_lost = self._outage.is_on or self._faults.strike(_GAP, kind) is not None
             if event.type is not EventType.BOOKMARK and is_lost:

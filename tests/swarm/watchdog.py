@@ -1,4 +1,4 @@
-"""What is looked at after every event: the limits of NodePools."""
+"""Checks the limits of NodePools after every event."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,16 +14,16 @@ from tests.swarm.findings import Law
 from tests.swarm.witnesses import Report
 
 _LATE: Final = timedelta(seconds=20)
-"""For so long a decision may have been made on what a NodePool said before."""
+"""Time within which a decision may still use an earlier version of a NodePool."""
 
 
 class Watchdog:
     """
-    Compares what NodePools have with what they may have.
+    Compares the resources of NodePools with their limits.
 
-    A limit counts when something is added: it may be lowered below what is there. Claims that are
-    being deleted do not count, nor do those that are disrupted: their replacements come before, and
-    stay for a while when the command fails.
+    A limit is checked when a NodeClaim is added, since it may be lowered below the resources in
+    use. Deleting NodeClaims do not count, nor do disrupted ones: their replacements are launched
+    first, and stay for a while if the command fails.
     """
 
     def __init__(self, world: World, report: Report) -> None:
@@ -32,17 +32,17 @@ class Watchdog:
         self._said: dict[str, list[tuple[datetime, Resources]]] = {}
         self._allowed: dict[str, Resources] = {}
         self._replaced: set[str] = set()
-        """Names of claims that are disrupted, or were."""
-        world.store.subscribe(NODE_POOL, self._hear_pool)
-        world.store.subscribe(NODE_CLAIM, self._hear_claim)
+        """Names of claims that are or were disrupted."""
+        world.store.subscribe(NODE_POOL, self._on_pool)
+        world.store.subscribe(NODE_CLAIM, self._on_claim)
 
-    def _hear_pool(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_pool(self, event: WatchEvent, _: JsonObject | None) -> None:
         limits = _amounts(event.object["spec"].get("limits") or {})
         said = self._said.setdefault(event.object["metadata"]["name"], [])
         if not said or said[-1][1] != limits:
             said.append((self._world.clock.now(), limits))
 
-    def _hear_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
         pool = (event.object["metadata"].get("labels") or {}).get(POOL_LABEL, "")
         if reason_of(event.object):
             self._replaced.add(event.object["metadata"]["name"])
@@ -58,7 +58,7 @@ class Watchdog:
                 self._report(Law.LIMIT, f"{pool} has {amounts} {resource}")
 
     def _limits(self, pool: str) -> Resources:
-        """Return the most that a NodePool has allowed lately."""
+        """Return the highest limits that a NodePool had lately."""
         said = self._said.get(pool, [])
         since = self._world.clock.now() - _LATE
         ended = [moment for moment, _ in said[1:]] + [None]

@@ -1,4 +1,4 @@
-"""Ports that see everything an operator does, and whether it may."""
+"""Ports that record the writes of operators, and report forbidden ones."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -35,17 +35,17 @@ _SLACK: Final = timedelta(seconds=2)
 
 
 class Deadlines:
-    """Remembers when each machine ends whatever happens: its claim may be gone before."""
+    """Remembers the termination deadline of each machine, also after its claim is gone."""
 
     def __init__(self, world: World) -> None:
         self._times: dict[str, datetime] = {}
-        world.store.subscribe(NODE_CLAIM, self._hear_claim)
+        world.store.subscribe(NODE_CLAIM, self._on_claim)
 
     def of(self, node: JsonObject) -> datetime | None:
-        """Return when the machine of a node ends, if that was ever said."""
+        """Return the termination deadline of a node's machine, None if it has none."""
         return self._times.get((node.get("spec") or {}).get("providerID", ""))
 
-    def _hear_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
         machine = (event.object.get("status") or {}).get("providerID")
         text = (event.object["metadata"].get("annotations") or {}).get(TERMINATION_TIME)
@@ -54,7 +54,7 @@ class Deadlines:
 
 
 class WitnessedObjects(EmbeddedObjects):
-    """The API server, for one operator."""
+    """The API server with recorded writes."""
 
     def __init__(self, world: World, report: Report, outage: Outage, deadlines: Deadlines) -> None:
         super().__init__(world.store)
@@ -63,9 +63,9 @@ class WitnessedObjects(EmbeddedObjects):
         self._outage = outage
         self._deadlines = deadlines
         self.writes: list[str] = []
-        """What was written and changed something or might have."""
+        """Writes that changed something or may have."""
         self.on_disruption: list[Callable[[JsonObject], None]] = []
-        """Hear of each NodeClaim that is about to be deleted."""
+        """Called with each NodeClaim that is about to be deleted for a disruption."""
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> JsonObject:
         """Return one object as it is now."""
@@ -118,28 +118,28 @@ class WitnessedObjects(EmbeddedObjects):
             self._check_deletion(name, namespace)
         with _Attempt(self, f"delete {kind} {name}", kind):
             if kind == NODE_CLAIM:
-                self._tell_of(name)
+                self._notify_disruption(name)
             await super().delete(kind, name, namespace=namespace, removal=removal)
 
     def begin(self) -> None:
-        """Let a write through, if the server can be reached."""
+        """Raise Unreachable if the server is out of reach."""
         self._outage.check()
 
     def note(self, what: str, kind: Kind, error: BaseException | None) -> None:
-        """Take note of a write and its answer."""
+        """Record a write and its answer."""
         if isinstance(error, Invalid | BadRequest):
             self._report(Law.INVALID, f"{what}: {error}")
         elif error is None and kind not in _UNCOUNTED:
             self.writes.append(what)
 
-    def _tell_of(self, name: str) -> None:
+    def _notify_disruption(self, name: str) -> None:
         claim = self._world.store.find(NODE_CLAIM, name)
         if claim is not None and "deletionTimestamp" not in claim["metadata"]:
-            for hear in self.on_disruption:
-                hear(claim)
+            for callback in self.on_disruption:
+                callback(claim)
 
     def _check_deletion(self, name: str, namespace: str) -> None:
-        """Pods are evicted, and deleted only when the time of their node is up."""
+        """Report the deletion of a pod that should be evicted: its node has no expired deadline."""
         pod = self._world.store.find(POD, name, namespace)
         if pod is None:
             return
@@ -151,7 +151,7 @@ class WitnessedObjects(EmbeddedObjects):
 
 
 class _Attempt:
-    """A write, until it is answered."""
+    """A context manager that records a write with its answer."""
 
     def __init__(self, witness: WitnessedObjects, what: str, kind: Kind) -> None:
         self._witness = witness
@@ -166,7 +166,7 @@ class _Attempt:
 
 
 class WitnessedCloud:
-    """The cloud, for one operator."""
+    """The cloud with recorded launches and terminations."""
 
     def __init__(
         self, cloud: CloudProvider, world: World, report: Report, deadlines: Deadlines
@@ -176,7 +176,7 @@ class WitnessedCloud:
         self._report = report
         self._deadlines = deadlines
         self.orders: list[str] = []
-        """What was launched and terminated."""
+        """Launches and terminations."""
 
     @property
     def name(self) -> str:
@@ -221,7 +221,7 @@ class WitnessedCloud:
         return await self._cloud.drift(claim)
 
     def _check_end(self, provider_id: str) -> None:
-        """A machine may end once it has no pods, when its time is up, or if it has no claim."""
+        """Report a termination of a machine with pods, with a claim, and before its deadline."""
         if claim_with(self._world, provider_id) is None:
             return
         for node in _with_machine(self._world.store.list(NODE), provider_id):

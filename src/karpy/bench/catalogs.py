@@ -1,7 +1,7 @@
 """
-Instance types of two clouds that do not exist.
+Instance types of two fictitious clouds.
 
-Prices are synthetic: simple formulas in whole micro-dollars, taken from no price list.
+Prices are simple formulas in whole micro-dollars, not taken from any price list.
 """
 
 from typing import Final
@@ -60,7 +60,7 @@ _GPU_MICROS: Final = {"g": 430_000, "p": 2_900_000}
 
 
 class _Model(Struct, frozen=True):
-    """One row of the cloud's list: a family in one size."""
+    """An instance type: a family in one size."""
 
     category: str
     generation: int
@@ -98,7 +98,7 @@ class _Model(Struct, frozen=True):
 
     @property
     def label_values(self) -> dict[str, str | None]:
-        """What each label of the provider says; None where the type does not carry it."""
+        """The values of the provider's labels; None where the type lacks the label."""
         has_disk = self.extra == "d" or self.category == "i"
         return {
             "category": self.category,
@@ -118,10 +118,10 @@ class _Model(Struct, frozen=True):
 
 def linear_types(count: int = LINEAR_TYPES) -> list[Json]:
     """
-    List types that grow by one core each: the catalog of Karpenter's own benchmark.
+    Return types that grow by one core each: the catalog of Karpenter's own benchmark.
 
-    The n-th has n cores, 2n GiB and room for 10n pods, and costs the same wherever it is sold:
-    spot in two zones, on-demand in three.
+    The n-th has n cores, 2n GiB and room for 10n pods. It has one price in all its offerings: spot
+    in two zones, on-demand in three.
     """
     sold = [(SPOT, zone) for zone in LINEAR_ZONES[:2]]
     sold += [(ON_DEMAND, zone) for zone in LINEAR_ZONES]
@@ -153,16 +153,16 @@ def linear_types(count: int = LINEAR_TYPES) -> list[Json]:
 
 
 def linear_name(cores: int) -> str:
-    """Name the linear type with this many cores."""
+    """Return the name of the linear type with this many cores."""
     return f"linear-{cores:03d}"
 
 
 def cloud_types(count: int | None = None) -> list[Json]:
     """
-    List the types of a big cloud, or `count` of them spread evenly over its families.
+    Return the types of a large cloud, or `count` of them spread evenly over its families.
 
-    The cloud is the same for all workloads. Spot costs about a third of on-demand, by type and
-    zone; some of it is sold out, and some old types are missing in one zone.
+    The cloud is the same for all workloads. Spot costs about a third of on-demand, depending on
+    type and zone; some spot offerings are sold out, and some old types are absent in one zone.
     """
     models = _models()
     if count is not None and count < len(models):

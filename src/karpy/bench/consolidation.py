@@ -1,4 +1,4 @@
-"""Decisions about nodes in use on a workload file of kind `consolidate`: made, checked, applied."""
+"""Consolidation on workload files of kind `consolidate`: decide, check, apply."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from karpy.model.verdicts import Launch, Verdict
 
 
 class Method(Enum):
-    """How nodes are chosen; the values are those of the result line."""
+    """The consolidation methods; the values are those of the result line."""
 
     EMPTY = "empty"
     MULTI = "multi"
@@ -44,7 +44,7 @@ _METHODS: Final[Mapping[Method, DisruptionMethod]] = {
 
 
 def consolidate_once(snapshot: Snapshot, method: Method) -> Command | None:
-    """Ask one method on a snapshot that nothing is derived from yet; None if it has no command."""
+    """Return the command of one method on a fresh snapshot, None if it has none."""
     proposal = _METHODS[method].propose(Evaluation(snapshot))
     return proposal.commands[0] if proposal.commands else None
 
@@ -53,7 +53,7 @@ def consolidate_once(snapshot: Snapshot, method: Method) -> Command | None:
 
 
 class Replacement(Struct, frozen=True):
-    """The node that a command launches, as the cheapest of its options."""
+    """The node that a command launches, at its cheapest option."""
 
     instance_type: str = field(name="type")
     zone: str
@@ -68,18 +68,18 @@ class Decision(Struct, frozen=True):
     decision: str
     """`no-op`, `delete` or `replace`."""
     candidates: int
-    """Nodes with a claim that are initialized: empty ones for `empty`, those in use otherwise."""
+    """Initialized nodes with a NodeClaim: for `empty` the empty ones, otherwise those in use."""
     decision_s: float
     removed: tuple[str, ...]
     pods_moved: int
     replacement: Replacement | None
     savings: float
     hit_timeout: bool = False
-    """Always False: no decision has a limit of time."""
+    """Always False: decisions have no time limit."""
     nodes_after: int | UnsetType = UNSET
     cost_after: float | UnsetType = UNSET
     elapsed_s: float | UnsetType = UNSET
-    """Seconds of decisions until the command was decided, if all commands are carried out."""
+    """Seconds of all decisions up to this command, if commands are carried out."""
 
 
 class Consolidated(Struct, frozen=True):
@@ -101,11 +101,11 @@ class Consolidated(Struct, frozen=True):
     decisions: tuple[Decision, ...]
     peak_rss_mb: float | UnsetType = UNSET
     breaches: int | UnsetType = UNSET
-    """What is wrong with the commands according to our checker; absent if it was not asked."""
+    """The number of rules that the commands break; absent if the checker did not run."""
 
 
 class Consolidation:
-    """One run: decides by each method on the same cluster, or until nothing more can go."""
+    """One run: one decision per method, or commands until no method has one."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.start = self.snapshot = snapshot
@@ -118,7 +118,7 @@ class Consolidation:
         return fsum(each.decision_s for each in self.decisions)
 
     def decide_once(self) -> None:
-        """Decide by each method, and carry out the command of the first that has one."""
+        """Decide by each method on the same cluster, and carry out the first command."""
         applied: Snapshot | None = None
         for method in Method:
             self.snapshot = self.start
@@ -148,7 +148,7 @@ class Consolidation:
         return self._prices.total(snapshot.nodes) / MICROS_PER_DOLLAR
 
     def _decide(self, method: Method) -> Snapshot | None:
-        """Make one decision on the clock; return the cluster after its command, if it has one."""
+        """Time one decision; return the cluster after its command, None if there is none."""
         began = time.perf_counter()
         command = consolidate_once(self.snapshot, method)
         seconds = time.perf_counter() - began
@@ -193,7 +193,7 @@ def _replacement(command: Command | None) -> Replacement | None:
 
 
 class Applied(Struct, frozen=True):
-    """A cluster after a command, and what is wrong with the command."""
+    """A cluster after a command, and the rules that the command breaks."""
 
     snapshot: Snapshot
     problems: tuple[str, ...] = ()
@@ -201,10 +201,10 @@ class Applied(Struct, frozen=True):
 
 def carry_out(snapshot: Snapshot, command: Command) -> Applied:
     """
-    Move the pods of a command's nodes as a full decision places them, and judge the outcome.
+    Move the pods of a command's nodes as a full decision places them, and check the result.
 
-    Every pod that moves needs a legal place on the nodes that stay and on the replacement that the
-    command asks for, and the price of the cluster must fall by what the command claims.
+    Every moved pod needs a place on a remaining node or on the replacement of the command, and the
+    price of the cluster must fall by the savings of the command.
     """
     names = {each.node for each in command.nodes}
     launches = [each.launch for each in command.replacements]
@@ -226,7 +226,7 @@ def carry_out(snapshot: Snapshot, command: Command) -> Applied:
 
 
 def without(snapshot: Snapshot, names: set[str]) -> Snapshot:
-    """See nodes as deleting: they take no pod, and theirs need another node."""
+    """Return a snapshot with nodes deleting: they take no pods, and their pods must move."""
     nodes = tuple(
         replace(each, is_deleting=True) if each.name in names else each for each in snapshot.nodes
     )
@@ -234,7 +234,7 @@ def without(snapshot: Snapshot, names: set[str]) -> Snapshot:
 
 
 def moving_pods(snapshot: Snapshot, names: set[str]) -> Iterator[Pod]:
-    """Find the pods that need another node if some nodes go."""
+    """Yield the pods that need another node if some nodes are deleted."""
     return (pod for pod in snapshot.pods if pod.node_name in names and pod.is_reschedulable)
 
 
@@ -245,7 +245,7 @@ def placed_by(plan: Verdict) -> set[str]:
 
 
 def _only_launches(catalog: Catalog, launches: Sequence[Launch]) -> Catalog:
-    """Keep of a catalog what the launches of a command may become."""
+    """Return the catalog reduced to the options of the launches of a command."""
 
     def kept(types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
         return tuple(
@@ -266,7 +266,7 @@ def _suiting(kind: InstanceType, launch: Launch, catalog: Catalog) -> Iterator[O
 
 
 def _moved(snapshot: Snapshot, plan: Verdict, names: set[str]) -> Snapshot:
-    """Return the cluster with the nodes gone, their replacement there and the pods moved."""
+    """Return the cluster without the nodes, with their replacement and the pods moved."""
     known = {each.name for each in snapshot.nodes}
     places = {key: each.node for each in plan.nominations for key in each.pods}
     nodes = [each for each in snapshot.nodes if each.name not in names]

@@ -16,8 +16,8 @@ class Draws:
     """
     A seeded stream of choices.
 
-    Python promises its own stream between releases for floats alone, and floats are another
-    machine's to round: this is SplitMix64, in whole numbers.
+    SplitMix64 in whole numbers: Python keeps its own stream across releases only for floats, and
+    floats may round differently on another machine.
     """
 
     def __init__(self, *seed: object) -> None:
@@ -39,15 +39,15 @@ class Draws:
         return least + self.below(most - least + 1)
 
     def happens(self, percent: int) -> bool:
-        """Say yes this often."""
+        """Return True with this probability."""
         return self.below(100) < percent
 
     def pick(self, items: Sequence[T]) -> T:
-        """Draw one of the items, each with the same chance."""
+        """Draw one of the items, each with the same probability."""
         return items[self.below(len(items))]
 
     def weighted(self, table: Sequence[tuple[T, int]]) -> T:
-        """Draw one of the values, each as often as its weight says."""
+        """Draw one of the values with the probabilities of their weights."""
         mark = self.below(sum(weight for _, weight in table))
         for value, weight in table:
             mark -= weight
@@ -62,10 +62,10 @@ class Draws:
             items[last], items[other] = items[other], items[last]
 
     def heavy_tail(self, most: int) -> int:
-        """Draw from a Pareto distribution of exponent 1, cut at `most`: many ones, few giants."""
+        """Draw from a Pareto distribution of exponent 1, cut at `most`: mostly small numbers."""
         return min(most, (1 << _BITS) // (self._next() + 1))
 
     def uid(self) -> str:
-        """Draw what looks like a UUID."""
+        """Draw a text in the form of a UUID."""
         digits = f"{self._next():016x}{self._next():016x}"
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"

@@ -1,4 +1,4 @@
-"""Workload files on disk, plain or gzipped; what cannot be used is reported with its path."""
+"""Workload files, plain or gzipped; errors name the path."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ _SHOWN_MAX: Final = 60
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file, unpacked if it is gzipped, whatever its name."""
+    """Read a file, decompressed if it is gzipped, whatever its name."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -32,7 +32,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_workload(path: Path, data: bytes) -> Json:
-    """Make fresh objects of a workload, one for each pod; its NodePools pass their CRD."""
+    """Parse a workload into fresh objects, one per pod; NodePools are validated by their CRD."""
     try:
         value = parse_json(data)
         check_keys(data, value)
@@ -56,7 +56,7 @@ def parse_workload(path: Path, data: bytes) -> Json:
 
 
 def write_bytes(path: Path, data: bytes, *, is_gzipped: bool) -> Path:
-    """Write a workload, packed or not, and say where; the folder is made if need be."""
+    """Write a workload, gzipped or not, into a folder created on demand; return the path."""
     if is_gzipped:
         path = path.with_name(path.name + ".gz")
         data = gzip.compress(data, mtime=0)

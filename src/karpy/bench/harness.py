@@ -1,8 +1,8 @@
 """
-One decision against the clock, by the rules of karpbench/v1.
+Measure one decision by the rules of karpbench/v1.
 
-The clock starts with the file parsed into plain objects, one for each pod, and stops when every
-decision is made, the instance types to launch with included. Nothing is kept from run to run.
+The clock starts when the file is parsed into plain objects, one per pod, and stops when the
+decision is complete, including the instance types of each launch. Runs share no caches.
 """
 
 import gc
@@ -32,7 +32,7 @@ _KIB_PER_MB: Final = 1000 * 1000 / 1024
 
 
 class Measured(Struct, frozen=True):
-    """A run and what the checker found in it, a sentence each."""
+    """A run, and the broken rules that the checker found, a sentence each."""
 
     result: Result | Consolidated
     breaches: tuple[str, ...] = ()
@@ -47,11 +47,11 @@ def measure(
     converges: bool = False,
 ) -> Iterator[Measured]:
     """
-    Run a workload file so many times, each on fresh objects.
+    Run a workload file several times, each time on fresh objects.
 
-    Plans of up to 5,000 pods are checked unless `is_checked` says otherwise; checking is off the
-    clock. Where nodes are consolidated, every command is checked, and carried out until nothing
-    more can go if it `converges`.
+    Plans of up to 5,000 pods are checked unless `is_checked` says otherwise; the check is not
+    timed. For consolidation every command is checked; with `converges`, commands are carried out
+    until no method has one.
     """
     data = read_bytes(path)
     for run in range(runs):
@@ -115,9 +115,9 @@ def _decide_on_the_clock(path: Path, workload: Json) -> tuple[Snapshot, Verdict,
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Keep the garbage collector from looking at a run."""
+    """Switch the garbage collector off during a run."""
     gc.collect()
-    # What was there before the run is no garbage of the run, and a run makes no cycles of its own.
+    # Objects from before the run are no garbage of the run, and a run makes no cycles.
     gc.freeze()
     gc.disable()
     try:
@@ -128,8 +128,8 @@ def _without_collector() -> Iterator[None]:
 
 
 def _peak_rss_mb() -> float | UnsetType:
-    """Read the most memory this process ever held, in millions of bytes, where Linux tells it."""
-    # getrusage would do on more systems, but a child starts there with its parent's mark.
+    """Return the peak memory of this process in millions of bytes, if Linux reports it."""
+    # getrusage exists on more systems, but there a child starts with the peak of its parent.
     if _STATUS.exists():
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -40,10 +40,10 @@ _UNSCHEDULABLE_GROUPS: Final = 20
 
 def diverse(draws: Draws, pods: int, types: int | None) -> Json:
     """
-    Make Karpenter's benchmark mix: five equal parts, one of them unconstrained.
+    Make the pods of Karpenter's benchmark: five equal parts, one of them unconstrained.
 
-    The others: zone spread and hostname spread (over a group drawn apart from the pod's own), zone
-    affinity to the own group, and one deployment with hostname anti-affinity.
+    The other parts: zone spread and hostname spread (over a group drawn independently of the pod's
+    own), zone affinity to the own group, and one Deployment with hostname anti-affinity.
     """
     part = pods // _PARTS
     makers = (_free, _zone_spread, _host_spread, _zone_affine, _host_averse)
@@ -53,7 +53,7 @@ def diverse(draws: Draws, pods: int, types: int | None) -> Json:
 
 
 def preference(draws: Draws, pods: int, types: int | None) -> Json:
-    """Make Karpenter's preference benchmark: equal pods with three preferences, one in vain."""
+    """Make Karpenter's preference benchmark: equal pods, three preferences, one unsatisfiable."""
     affinity: Json = {
         "nodeAffinity": {PREFERRED: [preferred_nodes(1, expression(ZONE, "In", LINEAR_ZONES[0]))]},
         "podAntiAffinity": {
@@ -65,7 +65,7 @@ def preference(draws: Draws, pods: int, types: int | None) -> Json:
 
 
 def adversarial(template_of: TemplateOf) -> Callable[[Draws, int, int | None], Json]:
-    """Make a family out of the template of its n-th pod."""
+    """Return a generator that makes the n-th pod from a template."""
 
     def make(draws: Draws, pods: int, types: int | None) -> Json:
         return _on_linear_catalog(
@@ -76,18 +76,18 @@ def adversarial(template_of: TemplateOf) -> Callable[[Draws, int, int | None], J
 
 
 def distinct(draws: Draws, index: int) -> PodTemplate:
-    """Make pods of which no two are equal."""
+    """Return the template of a pod that equals no other."""
     labels = {"app": f"app-{index}", "number": str(index)}
     return PodTemplate(labels, draws.between(50, 4000), draws.between(64, 8192))
 
 
 def host_averse(_: Draws, __: int) -> PodTemplate:
-    """Make one deployment of pods that need a node each."""
+    """Return the template of one Deployment whose pods need a node each."""
     return PodTemplate(_NGINX, 500, 512, rules={"affinity": _away_from(HOSTNAME, _NGINX)})
 
 
 def zone_spread(draws: Draws, pods: int, types: int | None) -> Json:
-    """Make one deployment per twenty pods, each spread evenly over the zones."""
+    """Make one Deployment per twenty pods, each spread evenly over the zones."""
     groups = max(3, pods // 20)
     templates = []
     for index in range(pods):
@@ -98,7 +98,7 @@ def zone_spread(draws: Draws, pods: int, types: int | None) -> Json:
 
 
 def preferring(_: Draws, index: int) -> PodTemplate:
-    """Make pods with six preferences; those that cannot hold are dropped first."""
+    """Return the template of a pod with six preferences; unsatisfiable ones are dropped first."""
     group = index % _PREFERRING_GROUPS
     labels = {"app": f"group-{group}"}
     absent = {"app": "nobody"}
@@ -120,7 +120,7 @@ def preferring(_: Draws, index: int) -> PodTemplate:
 
 
 def unschedulable(_: Draws, index: int) -> PodTemplate:
-    """Make every other pod impossible: by a label that no node has, or by its size."""
+    """Return a template that is unschedulable for every other pod, by a label or by its size."""
     group = index % _UNSCHEDULABLE_GROUPS
     labels = {"app": f"group-{group}"}
     match index % 4:

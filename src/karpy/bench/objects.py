@@ -1,4 +1,4 @@
-"""Kubernetes objects as a workload file holds them: pods, their rules, NodePools, DaemonSets."""
+"""The Kubernetes objects of workload files: pods, affinity rules, NodePools, DaemonSets."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -16,7 +16,7 @@ _SCHEDULER_GAVE_UP: Final = {"type": "PodScheduled", "status": "False", "reason"
 
 
 class PodTemplate(Struct, frozen=True):
-    """What all pods of one deployment have in common."""
+    """The common fields of all pods of one Deployment."""
 
     labels: Mapping[str, str]
     cpu_milli: int
@@ -24,11 +24,11 @@ class PodTemplate(Struct, frozen=True):
     namespace: str = "default"
     gpus: int = 0
     rules: Mapping[str, Any] = {}
-    """Fields of the pod spec that scheduling reads: nodeSelector, affinity and the like."""
+    """Scheduling fields of the pod spec, such as nodeSelector and affinity."""
 
 
 def pod(template: PodTemplate, name: str, uid: str, node: str = "") -> Json:
-    """Write one pod out in full: bound to the node, or pending if none is given."""
+    """Return a pod, bound to a node, or pending if no node is given."""
     requests = {"cpu": f"{template.cpu_milli}m", "memory": f"{template.memory_mib}Mi"}
     resources: Json = {"requests": requests}
     if template.gpus:
@@ -50,7 +50,7 @@ def pod(template: PodTemplate, name: str, uid: str, node: str = "") -> Json:
 
 
 def expression(key: str, operator: str, *values: str) -> Json:
-    """Write one requirement on a label."""
+    """Return a requirement on a label."""
     written: Json = {"key": key, "operator": operator}
     if values:
         written["values"] = list(values)
@@ -58,12 +58,12 @@ def expression(key: str, operator: str, *values: str) -> Json:
 
 
 def selector(labels: Mapping[str, str]) -> Json:
-    """Write a label selector."""
+    """Return a label selector."""
     return {"matchLabels": dict(labels)}
 
 
 def spread(key: str, labels: Mapping[str, str], *, skew: int = 1, soft: bool = False) -> Json:
-    """Write a topology spread constraint."""
+    """Return a topology spread constraint."""
     return {
         "maxSkew": skew,
         "topologyKey": key,
@@ -73,22 +73,22 @@ def spread(key: str, labels: Mapping[str, str], *, skew: int = 1, soft: bool = F
 
 
 def term(key: str, labels: Mapping[str, str]) -> Json:
-    """Write a pod affinity term."""
+    """Return a pod affinity term."""
     return {"topologyKey": key, "labelSelector": selector(labels)}
 
 
 def preferred_pods(weight: int, key: str, labels: Mapping[str, str]) -> Json:
-    """Write a preferred pod affinity term."""
+    """Return a preferred pod affinity term."""
     return {"weight": weight, "podAffinityTerm": term(key, labels)}
 
 
 def preferred_nodes(weight: int, *expressions: Json) -> Json:
-    """Write a preferred node affinity term."""
+    """Return a preferred node affinity term."""
     return {"weight": weight, "preference": {"matchExpressions": list(expressions)}}
 
 
 def node_terms(*alternatives: Sequence[Json]) -> Json:
-    """Write a required node affinity: any of the alternatives, each with all its expressions."""
+    """Return a required node affinity: any alternative, each with all its expressions."""
     terms = [{"matchExpressions": list(each)} for each in alternatives]
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
 
@@ -101,7 +101,7 @@ def pool(
     labels: Mapping[str, str] | None = None,
     taint: tuple[str, str] | None = None,
 ) -> Json:
-    """Write a NodePool whose limits are out of reach."""
+    """Return a NodePool with limits that no workload reaches."""
     node: Json = {
         "requirements": list(requirements),
         "nodeClassRef": {"group": "karpenter.test.sh", "kind": "TestNodeClass", "name": "default"},
@@ -130,7 +130,7 @@ def pool(
 
 
 def daemon_set(name: str, template: PodTemplate) -> Json:
-    """Write a DaemonSet; its pods tolerate every taint."""
+    """Return a DaemonSet whose pods tolerate every taint."""
     containers = pod(template, name, uid="")["spec"]["containers"]
     spec: Json = {
         "containers": containers,
@@ -147,5 +147,5 @@ def daemon_set(name: str, template: PodTemplate) -> Json:
 
 
 def daemon_uid(name: str) -> str:
-    """Name the UID that a DaemonSet and the owner references of its pods share."""
+    """Return the UID of a DaemonSet, for the owner references of its pods."""
     return f"daemon-set-{name}"

@@ -1,4 +1,4 @@
-"""A cluster that is running already, and pods that come on top."""
+"""Workloads with running nodes, pods on them, and pending pods."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -32,7 +32,7 @@ _SIZES: Final = ("xlarge", "2xlarge", "4xlarge")
 _MISSES_MAX: Final = 40
 _OLD_PERCENT: Final = 60
 _MOSTLY: Final = range(45, 96)
-"""How full nodes are, in percent: drawn evenly."""
+"""The utilization of nodes in percent, drawn evenly."""
 _PARTLY: Final = range(15, 66)
 _FULL: Final = 100
 _FULLY: Final = range(_FULL, _FULL + 1)
@@ -43,7 +43,7 @@ _RULES: Final = (("zone-spread", 10), ("host-averse", 5), ("one-zone", 5), ("pla
 
 
 class _Service(Struct):
-    """A deployment and where its pods are so far."""
+    """A Deployment, and the nodes and zones of its pods."""
 
     name: str
     rule: str
@@ -55,7 +55,7 @@ class _Service(Struct):
     replicas: int = 0
 
     def may_join(self, node: str, zone: str) -> bool:
-        """Say whether one more pod there keeps the rule."""
+        """Say whether the rule of the Deployment allows one more pod on a node."""
         match self.rule:
             case "zone-spread":
                 return self.zones[zone] == min(self.zones.values())
@@ -66,7 +66,7 @@ class _Service(Struct):
         return True
 
     def join(self, node: str, zone: str, draws: Draws) -> Json:
-        """Bind one more pod."""
+        """Return one more pod, bound to a node."""
         self.zones[zone] += 1
         self.replicas += 1
         self.last_node = node
@@ -74,31 +74,31 @@ class _Service(Struct):
 
 
 def mixed(draws: Draws, nodes: int, types: int | None) -> Json:
-    """Make nodes at about 70 %, and ten pending pods for each: more replicas, and new services."""
+    """Make nodes at about 70 %, and ten pending pods per node, of old and new Deployments."""
     running = _Running(draws, nodes, types)
     running.fill(_MOSTLY)
     return running.written([*running.pods, *_pending(draws, running.services, nodes)])
 
 
 def idle(draws: Draws, nodes: int, types: int | None) -> Json:
-    """Make nodes at about 40 %, many of which others have room for."""
+    """Make nodes at about 40 %, many of which can be consolidated."""
     running = _Running(draws, nodes, types)
     running.fill(_PARTLY)
     return running.written(running.pods, _DISRUPTION)
 
 
 def full(draws: Draws, nodes: int, types: int | None) -> Json:
-    """Make nodes of one family that have room for nothing more: none can go, none be smaller."""
+    """Make full nodes of one family: none can be deleted or replaced by a smaller one."""
     running = _Running(draws, nodes, types, family=_ONE_FAMILY)
     running.fill(_FULLY)
     return running.written(running.pods, _DISRUPTION)
 
 
 class _Running:
-    """Nodes, and the services whose pods fill them."""
+    """Nodes, and the Deployments whose pods run on them."""
 
     def __init__(self, draws: Draws, nodes: int, types: int | None, family: str = "") -> None:
-        """Take how many nodes there are, and the one family that the NodePool allows, if any."""
+        """Take the number of nodes, and the only family that the NodePool allows, if any."""
         self._draws = draws
         self._count = nodes
         self._catalog = cloud_types(types)
@@ -111,7 +111,7 @@ class _Running:
         self.pods: list[Json] = []
 
     def fill(self, percent: range) -> None:
-        """Make the nodes, each as full as drawn."""
+        """Make the nodes, each filled to a drawn utilization."""
         draws = self._draws
         for number in range(self._count):
             machine, zone = draws.pick(self._usual), CLOUD_ZONES[number % len(CLOUD_ZONES)]
@@ -122,7 +122,7 @@ class _Running:
             self.pods += _daemon_pods(draws, name)
 
     def written(self, pods: list[Json], disruption: Json | None = None) -> Json:
-        """Return the workload with these pods."""
+        """Return the workload with these pods added."""
         written = _pool(self._family)
         if disruption is not None:
             written["spec"]["disruption"] = disruption
@@ -192,7 +192,7 @@ def _daemons() -> dict[str, PodTemplate]:
 
 
 def _free_space(machine: Json) -> dict[str, int]:
-    """Say what a node of this type offers besides its daemons."""
+    """Return the resources of a node of this type that its DaemonSets leave free."""
     overhead = add(*(_amounts(part) for part in machine["overhead"].values()))
     taken = add(*(_requests(template) for template in _daemons().values()))
     return subtract(allocatable(_amounts(machine["capacity"]), overhead), taken)
@@ -210,12 +210,12 @@ def _filling(
     services: Sequence[_Service],
     percent: range,
 ) -> list[Json]:
-    """Bind pods until the node is as full as drawn, or nothing more was found that fits."""
+    """Bind pods until the node has the drawn utilization, or no pod that fits is found."""
     target = draws.between(percent.start, percent.stop - 1)
     size, misses = free, 0
     bound: list[Json] = []
     while misses < _MISSES_MAX and _percent_used(size, free) < target:
-        # The smaller of two draws: some services have many more pods than others.
+        # The smaller of two draws, so that some Deployments have many more pods than others.
         service = services[min(draws.below(len(services)), draws.below(len(services)))]
         if fits(service.requests, free) and service.may_join(node, zone):
             bound.append(service.join(node, zone, draws))
@@ -231,7 +231,7 @@ def _filling(
 def _topping(
     draws: Draws, node: str, zone: str, free: dict[str, int], services: Sequence[_Service]
 ) -> Iterator[Json]:
-    """Bind the smallest pods there are, as long as they fit."""
+    """Bind pods of the smallest size while they fit."""
     least = min(
         (each for each in services if each.rule == "plain"),
         key=lambda each: (each.template.cpu_milli, each.template.memory_mib, each.name),

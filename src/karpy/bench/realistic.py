@@ -1,4 +1,4 @@
-"""A company's cluster: a few giant deployments and many small ones, on a big cloud."""
+"""A realistic batch: a few giant Deployments and many small ones, on a large cloud."""
 
 from typing import Any, Final
 
@@ -67,14 +67,14 @@ def real(draws: Draws, pods: int, types: int | None) -> Json:
 
 
 def drawn_size(draws: Draws) -> tuple[int, int]:
-    """Draw a request: thousandths of a core, and MiB in steps of 16."""
+    """Draw a request: milli-CPU, and MiB in steps of 16."""
     cpu = draws.weighted(CPUS_MILLI)
     memory = max(32, cpu * draws.weighted(MIB_PER_CORE) // 1000)
     return cpu, -(-memory // 16) * 16
 
 
 def pools() -> list[Json]:
-    """Write the four NodePools: general machines of two architectures, data, GPUs."""
+    """Return the four NodePools: general machines of two architectures, data, GPUs."""
     linux = expression(OS, "In", "linux")
     general = [
         expression(CATEGORY, "In", "c", "m", "r"),
@@ -99,7 +99,7 @@ def pools() -> list[Json]:
 
 
 def daemons() -> dict[str, PodTemplate]:
-    """List what runs on every node, and what runs on those with a GPU, by name."""
+    """Return the templates of the DaemonSets by name; one is for nodes with a GPU only."""
     sizes = {
         "network": (30, 72),
         "proxy": (90, 64),
@@ -126,7 +126,7 @@ def _replica_counts(draws: Draws, pods: int) -> list[int]:
 
 
 def _deployment(draws: Draws, number: int) -> tuple[PodTemplate, int]:
-    """Draw a deployment, and how many replicas it would have at most."""
+    """Draw a Deployment, and the upper limit of its replicas."""
     name = f"d{number:05d}"
     labels = {"app": name, "tier": draws.pick(TIERS)}
     cpu, memory = drawn_size(draws)

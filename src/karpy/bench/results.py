@@ -1,4 +1,4 @@
-"""The line that tells what one run decided, how good it is and how long it took."""
+"""The result line of a run: its decision, price and duration."""
 
 from collections.abc import Iterator
 from math import fsum
@@ -14,23 +14,23 @@ from karpy.model.verdicts import Launch, Verdict
 
 
 class NodeDetail(Struct, frozen=True):
-    """A node to launch; the type is the one expected, the cheapest of its options."""
+    """A new node; its type is the cheapest of its options."""
 
     instance_type: str = field(name="type")
     zone: str
     capacity_type: str
     price: float
-    """Dollars per hour, exactly as the workload file has it."""
+    """Dollars per hour, exactly as in the workload file."""
     nodepool: str
     pods: int
     options: int
     zones: tuple[str, ...]
-    """Zones the launch may still pick."""
+    """Zones that the launch allows."""
     pod_names: tuple[str, ...]
 
 
 class ExistingDetail(Struct, frozen=True):
-    """A running node that takes pods."""
+    """A running node to which pods are nominated."""
 
     name: str
     pods: int
@@ -38,7 +38,7 @@ class ExistingDetail(Struct, frozen=True):
 
 
 class Times(Struct, frozen=True):
-    """Seconds on the clock, phase by phase, and the memory high-water mark right after."""
+    """Seconds of each phase, and the peak memory after the run."""
 
     setup_s: float
     solve_s: float
@@ -71,41 +71,41 @@ class Result(Struct, frozen=True):
     classes: int
     peak_rss_mb: float | UnsetType = UNSET
     breaches: int | UnsetType = UNSET
-    """Rules the plan breaks according to our checker; absent if it was not asked."""
+    """The number of rules that the plan breaks; absent if the checker did not run."""
     node_detail: tuple[NodeDetail, ...] | UnsetType = UNSET
     existing_detail: tuple[ExistingDetail, ...] | UnsetType = UNSET
 
 
 class Shop:
-    """What is on sale: exact prices, and the zones a launch can end up in."""
+    """The offerings of a workload file: exact prices, and the zones of launches."""
 
     def __init__(self, workload: Json, snapshot: Snapshot) -> None:
         self._prices = _exact_prices(workload, snapshot)
-        self._wares: list[Requirements] = []
-        """Each way in which something is sold, once."""
+        self._offered: list[Requirements] = []
+        """The distinct requirements of offerings: zone, capacity type and reservation."""
         self._keys: list[str] = []
-        self._sold_as: dict[str, int] = {}
-        """By type name, the bits of its ways."""
+        self._offered_by_type: dict[str, int] = {}
+        """By instance type: the bits of its entries in `_offered`."""
         self._suiting: dict[tuple[object, ...], int] = {}
         self._well_known = snapshot.catalog.well_known
         self._stock(snapshot)
 
     def price(self, launch: Launch) -> float:
-        """Look up the dollars per hour of the cheapest option, as the file has them."""
+        """Return the dollars per hour of the cheapest option, exactly as in the file."""
         best = launch.options[0]
         exact = self._prices.get((best.instance_type, best.zone, best.capacity_type, best.price))
-        # A NodeOverlay may have changed the price; then there is nothing more exact.
+        # A NodeOverlay may have changed the price: then the file has no exact value.
         return best.price / MICROS_PER_DOLLAR if exact is None else exact
 
     def zones(self, launch: Launch) -> tuple[str, ...]:
-        """List the zones where an option of the launch can be had, in order."""
+        """Return the sorted zones in which an option of the launch is available."""
         suiting = self._ways_suiting(launch.requirements)
         found = 0
         for option in launch.options:
-            found |= self._sold_as[option.instance_type] & suiting
+            found |= self._offered_by_type[option.instance_type] & suiting
             if found == suiting:
                 break
-        zones = {self._zone(way) for way in range(len(self._wares)) if found >> way & 1}
+        zones = {self._zone(way) for way in range(len(self._offered)) if found >> way & 1}
         return tuple(sorted(zones))
 
     def _stock(self, snapshot: Snapshot) -> None:
@@ -113,35 +113,35 @@ class Shop:
         ways: dict[frozenset[object], int] = {}
         for types in (catalog.types, *catalog.by_pool.values()):
             for each in types:
-                bits = self._sold_as.get(each.name, 0)
+                bits = self._offered_by_type.get(each.name, 0)
                 for offering in each.offerings:
                     if offering.is_launchable:
                         way = frozenset(offering.requirements.values())
                         if way not in ways:
                             ways[way] = len(ways)
-                            self._wares.append(offering.requirements)
+                            self._offered.append(offering.requirements)
                         bits |= 1 << ways[way]
-                self._sold_as[each.name] = bits
-        self._keys = sorted({key for way in self._wares for key in way})
+                self._offered_by_type[each.name] = bits
+        self._keys = sorted({key for way in self._offered for key in way})
 
     def _ways_suiting(self, requirements: Requirements) -> int:
         what = tuple(requirements.get(key) for key in self._keys)
         bits = self._suiting.get(what)
         if bits is None:
             bits = 0
-            for way, sold in enumerate(self._wares):
+            for way, sold in enumerate(self._offered):
                 if why_incompatible(requirements, sold, self._well_known) is None:
                     bits |= 1 << way
             self._suiting[what] = bits
         return bits
 
     def _zone(self, way: int) -> str:
-        requirement = self._wares[way].get(ZONE)
+        requirement = self._offered[way].get(ZONE)
         return min(requirement.values) if requirement and requirement.values else ""
 
 
 def _exact_prices(workload: Json, snapshot: Snapshot) -> dict[tuple[str, str, str, int], float]:
-    """Collect the prices as written, by type, zone, capacity type and micro-dollars."""
+    """Return the prices of the file by type, zone, capacity type and micro-dollars."""
     written = {each["name"]: each["offerings"] for each in workload.get("instanceTypes") or ()}
     prices: dict[tuple[str, str, str, int], float] = {}
     for each in snapshot.catalog.types:
@@ -162,7 +162,7 @@ def summarise(
     run: int,
     has_detail: bool,
 ) -> Result:
-    """Say what a run came to; `has_detail` adds the pods of each node."""
+    """Return the result of a run; `has_detail` adds the pods of each node."""
     shop = Shop(workload, snapshot)
     pending = [pod for pod in snapshot.pods if not pod.node_name]
     on_new = sum(len(launch.pods) for launch in verdict.launches)

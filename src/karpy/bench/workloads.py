@@ -24,10 +24,10 @@ _NAME: Final = re.compile(
 
 
 class Family(Struct, frozen=True):
-    """A kind of input in any size."""
+    """A family of workloads of any size."""
 
     about: str
-    """One line, `N` being the number in the name."""
+    """One line of description; `N` stands for the number in the name."""
     make: Callable[[Draws, int, int | None], Json]
     kind: str = PROVISION
 
@@ -53,7 +53,7 @@ FAMILIES: Final = {
 
 
 class Recipe(Struct, frozen=True):
-    """A name that was understood."""
+    """A parsed workload name."""
 
     name: str
     family: Family
@@ -61,14 +61,14 @@ class Recipe(Struct, frozen=True):
     types: int | None
 
     def make(self, seed: int = SEED) -> Json:
-        """Make the workload."""
+        """Generate the workload."""
         head = {"format": FORMAT, "name": self.name, "kind": self.family.kind, "seed": seed}
         made = self.family.make(Draws(self.name, seed), self.count, self.types)
         return {**head, "options": {}, "daemonSets": [], "pdbs": [], "nodes": [], **made}
 
 
 def find_recipe(name: str) -> Recipe:
-    """Understand a name; raise ObjectNotFound if there is no such family."""
+    """Parse a workload name; raise ObjectNotFound if there is no such family."""
     match = _NAME.fullmatch(name)
     family = FAMILIES.get(match["family"]) if match else None
     if match is None or family is None:
@@ -81,5 +81,5 @@ def find_recipe(name: str) -> Recipe:
 
 
 def encode_workload(workload: Json) -> bytes:
-    """Write a workload as compact JSON: equal workloads, equal bytes."""
+    """Encode a workload as compact JSON; equal workloads give equal bytes."""
     return json.dumps(workload, separators=(",", ":")).encode()

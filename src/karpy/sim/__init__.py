@@ -1,1 +1,1 @@
-"""LAW: a world in memory behind the same ports; touches no network and no clock but its loop's."""
+"""LAW: a cluster and a cloud in memory behind the ports; no network, no clock but its loop's."""

@@ -1,4 +1,4 @@
-"""The statuses of PodDisruptionBudgets: how many pods may be disturbed."""
+"""The disruption controller: the status of PodDisruptionBudgets."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -19,23 +19,23 @@ from karpy.model.kinds import (
 from karpy.ports.objects import EventType, Query, WatchEvent
 from karpy.sim.store.conditions import with_condition
 from karpy.sim.store.paging import key_of
-from karpy.sim.workloads.controller import Controller, Surroundings
-from karpy.sim.workloads.owners import controller_of, is_going
+from karpy.sim.workloads.controller import Controller, WorkloadContext
+from karpy.sim.workloads.owners import controller_of, is_deleting
 from karpy.sim.workloads.pods import is_ready, read_time
 from karpy.sim.workloads.shares import share
 
 DISRUPTION_ALLOWED: Final = "DisruptionAllowed"
 _GONE_WITHIN: Final = timedelta(minutes=2)
-"""A pod that was evicted and is still there after that time was not deleted after all."""
+"""An evicted pod that still exists after this time no longer counts as disrupted."""
 _SCALED: Final = (REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET)
 
 
 class _Uncountable(Exception):
-    """How many pods there should be cannot be told; the message says why."""
+    """The expected number of pods cannot be determined; the message says why."""
 
 
 class _Members:
-    """Which pods of a namespace each budget means."""
+    """Which PodDisruptionBudgets of a namespace select a pod."""
 
     def __init__(self) -> None:
         self.selectors: dict[str, Selector] = {}
@@ -57,7 +57,7 @@ class _Members:
         self._known.clear()
 
     def meant_by(self, pod: JsonObject) -> tuple[str, ...]:
-        """Return the budgets that mean a pod; pods of one template are asked for once."""
+        """Return the budgets that select a pod; pods of one template share the answer."""
         labels: dict[str, str] = pod["metadata"].get("labels") or {}
         key = tuple(labels.items())
         budgets = self._known.get(key)
@@ -69,36 +69,36 @@ class _Members:
 
 
 class Budgets(Controller):
-    """Counts the pods of disruption budgets."""
+    """Counts the pods of PodDisruptionBudgets."""
 
     kind: ClassVar[Kind] = DISRUPTION_BUDGET
     component: ClassVar[str] = "controllermanager"
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around)
+    def __init__(self, context: WorkloadContext) -> None:
+        super().__init__(context)
         self._members: dict[str, _Members] = {}
         self._is_following = False
 
     def start(self) -> None:
-        """Count for every budget, and again whenever its pods change."""
+        """Reconcile every budget now, and again whenever its pods change."""
         self._is_following = False
         super().start()
 
     def forget(self, key: str) -> None:
-        """Drop what is remembered of a budget that is gone."""
+        """Drop the state of a budget that was deleted."""
         namespace, _, name = key.partition("/")
         if namespace in self._members:
             self._members[namespace].drop(name)
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Write how many pods a budget means, and how many of them may go."""
+        """Write how many pods a budget selects, and how many of them may be disrupted."""
         pods = list(self._pods(obj))
         if not pods:
-            self.tell(obj, "NoPods", "No matching pods found")
+            self.record_normal(obj, "NoPods", "No matching pods found")
         try:
             expected, desired = self._expected(obj, pods)
         except _Uncountable as error:
-            self.warn(
+            self.record_warning(
                 obj,
                 "CalculateExpectedPodCountFailed",
                 f"Failed to calculate the number of expected pods: {error}",
@@ -108,7 +108,7 @@ class Budgets(Controller):
         now = self.now()
         disrupted, wait = self._disrupted(obj, pods, now)
         healthy = sum(
-            is_ready(pod) and not is_going(pod) and pod["metadata"]["name"] not in disrupted
+            is_ready(pod) and not is_deleting(pod) and pod["metadata"]["name"] not in disrupted
             for pod in pods
         )
         allowed = max(0, healthy - desired) if expected > 0 else 0
@@ -133,7 +133,7 @@ class Budgets(Controller):
         self.write_status(obj, with_condition(status, condition, self.now_text()))
         return wait
 
-    def _take_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
         pod = event.object
         meta = pod["metadata"]
         namespace, name = meta["namespace"], meta["name"]
@@ -146,13 +146,13 @@ class Budgets(Controller):
                 return
             for budget in was:
                 members.pods[budget].pop(name, None)
-                self._told(f"{namespace}/{budget}")
+                self._on_child_changed(f"{namespace}/{budget}")
         for budget in members.meant_by(pod):
             if event.type is EventType.DELETED:
                 members.pods[budget].pop(name, None)
             else:
                 members.pods[budget][name] = None
-            self._told(f"{namespace}/{budget}")
+            self._on_child_changed(f"{namespace}/{budget}")
 
     def _pods(self, obj: JsonObject) -> Iterator[JsonObject]:
         meta = obj["metadata"]
@@ -163,9 +163,9 @@ class Budgets(Controller):
             members.drop(name)
             return
         if not self._is_following:
-            # Most clusters have no budget, and many pods.
+            # Subscribe to pods only once there is a budget: most clusters have none.
             self._is_following = True
-            self._ends.append(self.store.subscribe(POD, self._take_pod))
+            self._ends.append(self.store.subscribe(POD, self._on_pod))
         if members.selectors.get(name) != selector:
             members.set(name, selector, self.store.list(POD, Query(namespace=namespace)))
         for pod in members.pods[name]:
@@ -174,7 +174,7 @@ class Budgets(Controller):
                 yield found
 
     def _expected(self, obj: JsonObject, pods: list[JsonObject]) -> tuple[int, int]:
-        """Return how many pods there should be, and how many must be healthy."""
+        """Return `expectedPods` and `desiredHealthy`."""
         spec = obj["spec"]
         if (most := spec.get("maxUnavailable")) is not None:
             expected = self._scale(obj, pods)
@@ -188,7 +188,7 @@ class Budgets(Controller):
         return expected, share(least, expected, is_rounded_up=True)
 
     def _scale(self, obj: JsonObject, pods: list[JsonObject]) -> int:
-        """Return how many pods the controllers of pods want; pods without one are left out."""
+        """Return the sum of the replicas of the pods' controllers; skip pods without controller."""
         scales: dict[str, int] = {}
         seen: set[str] = set()
         is_complete = True
@@ -207,7 +207,7 @@ class Budgets(Controller):
     def _warn_of_unmanaged(self, obj: JsonObject) -> None:
         selector = self.selector(obj)
         assert selector is not None
-        self.warn(
+        self.record_warning(
             obj,
             "UnmanagedPods",
             f"Pods selected by this PodDisruptionBudget (selector: {label_selector_text(selector)})"
@@ -251,26 +251,26 @@ class Budgets(Controller):
     def _disrupted(
         self, obj: JsonObject, pods: list[JsonObject], now: datetime
     ) -> tuple[dict[str, str], float | None]:
-        """Return the evicted pods that will be deleted any moment, and when to look again."""
+        """Return the evicted pods that are about to be deleted, and when to reconcile again."""
         noted = (obj.get("status") or {}).get("disruptedPods") or {}
         left: dict[str, str] = {}
         waits = []
         for pod in pods if noted else ():
             name = pod["metadata"]["name"]
             since = read_time(noted.get(name))
-            if since is None or is_going(pod):
+            if since is None or is_deleting(pod):
                 continue
             seconds = (since + _GONE_WITHIN - now).total_seconds()
             if seconds < 0:
                 message = f"Pod was expected by PDB {key_of(obj)} to be deleted but it wasn't"
-                self.warn(pod, "NotDeleted", message)
+                self.record_warning(pod, "NotDeleted", message)
             else:
                 left[name] = noted[name]
                 waits.append(seconds)
         return left, min(waits) + 1 if waits else None
 
     def _fail(self, obj: JsonObject, why: str) -> None:
-        """Allow no disruption as long as the pods cannot be counted."""
+        """Allow no disruption while the expected number of pods is not known."""
         status = {**(obj.get("status") or {}), "disruptionsAllowed": 0}
         for field in ("currentHealthy", "desiredHealthy", "expectedPods"):
             status.setdefault(field, 0)
@@ -291,4 +291,4 @@ def _is_of(reference: JsonObject, kind: Kind) -> bool:
 
 
 def _is_alike(pod: JsonObject, before: JsonObject) -> bool:
-    return is_going(pod) == is_going(before) and is_ready(pod) == is_ready(before)
+    return is_deleting(pod) == is_deleting(before) and is_ready(pod) == is_ready(before)

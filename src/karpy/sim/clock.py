@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 
 class LoopClock:
     """
-    Tells the time of the loop it is first asked on, as a date that began with `start`.
+    Returns `start` plus the time of the loop that runs at the first call of `now`.
 
-    Until then it stands still. On a virtual loop it jumps with the loop; on a real one it runs like
-    any clock.
+    Before a loop runs it returns `start`. On a virtual loop it jumps with the loop; on a real loop
+    it runs in real time.
     """
 
     def __init__(self, start: datetime) -> None:

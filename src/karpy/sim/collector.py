@@ -1,4 +1,4 @@
-"""The garbage collector: what has lost its owners goes after them."""
+"""The garbage collector: deletes objects whose owners are gone."""
 
 from collections.abc import Callable
 from typing import Final
@@ -13,24 +13,24 @@ from karpy.sim.store.registry import BACKGROUND, ORPHAN
 from karpy.sim.store.remover import FOREGROUND, FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
-from karpy.sim.workloads.owners import is_going, without_finalizer, without_owners
+from karpy.sim.workloads.owners import is_deleting, without_finalizer, without_owners
 
 _DELETED: Final = EventType.DELETED
 _UNKNOWN_KIND_SECONDS: Final = 600.0
-"""An owner of a kind that is not served may be known later."""
+"""Pause before an owner of a kind that is not served is looked up again."""
 
 
 class _Owners(Struct, frozen=True):
-    """The owners of an object, by what has become of them."""
+    """The owners of an object: present, gone, or waiting for their dependents."""
 
     solid: tuple[str, ...]
     gone: tuple[str, ...]
     waiting: tuple[str, ...]
-    """On their way out, as soon as what they own is gone."""
+    """Deleting in the foreground: waiting until their dependents are gone."""
 
 
 class _Unresolvable(Exception):
-    """An owner can be neither found nor missed."""
+    """Whether an owner exists cannot be determined."""
 
     def __init__(self, *, is_final: bool) -> None:
         super().__init__()
@@ -50,27 +50,27 @@ class Collector:
         self._addresses: dict[str, tuple[Kind, str, str]] = {}
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._waiting: dict[str, tuple[Kind, JsonObject]] = {}
-        """By UID: objects that wait for what they own to go first."""
+        """Objects that wait until their dependents are gone, by UID."""
         self._solid: tuple[list[JsonObject], str] | None = None
-        """References found to be right in a namespace, as long as nothing has gone since."""
+        """Owner references found valid in a namespace, cleared when an object is deleted."""
         self._end: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Look at everything there is, and then at whatever changes."""
-        self._end = self._store.subscribe_all(self._take, hears_statuses=False)
+        """Check every object now, and again whenever it changes."""
+        self._end = self._store.subscribe_all(self._on_event, includes_statuses=False)
         for served in self._store.kinds:
             if served.kind == served.storage:
                 for obj in self._store.list(served.kind):
                     self._look_at(served.kind, obj)
 
     def stop(self) -> None:
-        """Collect nothing any more."""
+        """Stop collecting."""
         if self._end is not None:
             self._end()
             self._end = None
         self._worker.stop()
 
-    def _take(self, kind: Kind, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_event(self, kind: Kind, event: WatchEvent, before: JsonObject | None) -> None:
         obj = event.object
         meta = obj["metadata"]
         owners = meta.get("ownerReferences")
@@ -80,20 +80,20 @@ class Collector:
                 self._add(dependent_kind, dependent)
             if self._waiting:
                 self._waiting.pop(meta["uid"], None)
-                self._tell_waiting(owners)
+                self._recheck_waiting(owners)
             return
         had = None if before is None else before["metadata"].get("ownerReferences")
         if had is not owners:
             if had and self._waiting:
-                self._tell_waiting(had)
+                self._recheck_waiting(had)
             self._look_at(kind, obj)
         elif "deletionTimestamp" in meta and "finalizers" in meta:
             self._look_at(kind, obj)
 
     def _look_at(self, kind: Kind, obj: JsonObject) -> None:
-        """Remember an object if there is anything to be done about it."""
+        """Queue an object that may have to be deleted or released."""
         meta = obj["metadata"]
-        if is_going(obj):
+        if is_deleting(obj):
             finalizers = meta.get("finalizers") or ()
             if FOREGROUND_FINALIZER in finalizers:
                 self._solid = None
@@ -117,8 +117,8 @@ class Collector:
         else:
             self._solid = owned
 
-    def _tell_waiting(self, references: list[JsonObject] | None) -> None:
-        """Look again at owners that wait for an object to go."""
+    def _recheck_waiting(self, references: list[JsonObject] | None) -> None:
+        """Queue the owners that wait for the deletion of an object."""
         for reference in references or ():
             found = self._waiting.get(reference["uid"])
             if found is not None:
@@ -139,7 +139,7 @@ class Collector:
         if obj is None:
             del self._addresses[key]
             return None
-        if is_going(obj):
+        if is_deleting(obj):
             self._finish(kind, obj)
             return None
         if not obj["metadata"].get("ownerReferences"):
@@ -152,7 +152,7 @@ class Collector:
         return None
 
     def _finish(self, kind: Kind, obj: JsonObject) -> None:
-        """Do for an object that is being deleted what its finalizers ask for."""
+        """Process the finalizers `orphan` and `foregroundDeletion` of a deleting object."""
         finalizers = obj["metadata"].get("finalizers") or ()
         uid = obj["metadata"]["uid"]
         dependents = self._store.by_owner(uid)
@@ -178,7 +178,7 @@ class Collector:
         dependents = self._store.by_owner(obj["metadata"]["uid"])
         if owners.waiting and dependents:
             if any(_is_waiting(each) for _, each in dependents):
-                # Each would wait for the other.
+                # Owners that own each other would wait for each other for ever.
                 obj = self._store.replace(kind, _unblocked(obj))
             self._delete(kind, obj, FOREGROUND)
         elif ORPHAN_FINALIZER in finalizers:
@@ -210,7 +210,7 @@ class Collector:
         return _Owners(tuple(solid), tuple(gone), tuple(waiting))
 
     def _owner(self, obj: JsonObject, reference: JsonObject) -> tuple[Kind, JsonObject] | None:
-        """Find an owner, None if it is gone; raise _Unresolvable if that cannot be known."""
+        """Find an owner, None if it is gone; raise _Unresolvable if it cannot be looked up."""
         kind = self._kind(reference)
         namespace = obj["metadata"].get("namespace", "")
         if kind.is_namespaced and not namespace:
@@ -232,8 +232,8 @@ class Collector:
 
 
 def _is_waiting(obj: JsonObject) -> bool:
-    """Say whether an object waits for what it owns to go first."""
-    return is_going(obj) and FOREGROUND_FINALIZER in (obj["metadata"].get("finalizers") or ())
+    """Say whether an object is deleting in the foreground."""
+    return is_deleting(obj) and FOREGROUND_FINALIZER in (obj["metadata"].get("finalizers") or ())
 
 
 def _blocks(dependent: JsonObject, uid: str) -> bool:

@@ -1,4 +1,4 @@
-"""Crashes: an operator that dies at any call or await, so that another can take over."""
+"""Crashes: an operator that is killed at any call or await, so that another one takes over."""
 
 import asyncio
 from collections.abc import Coroutine, Generator
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 class Life:
     """
-    One run of an operator, which may end in the middle of anything.
+    One run of an operator, which can be killed at any call or await.
 
-    Everything the operator starts belongs to its life. When that ends, all its tasks are cancelled
-    and none of its calls through `karpy.sim.faults` reaches the world any more: what it would do
-    on the way out is lost too, as when a process is killed.
+    All tasks that the operator starts belong to its life. When the life ends, they are cancelled,
+    and none of their later calls through `karpy.sim.faults` reaches the world: cleanup is lost too,
+    as when a process is killed.
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class Life:
         self.calls = 0
         """How many calls were made so far."""
         self.awaits = 0
-        """How often any of its tasks went on so far."""
+        """How many steps the tasks of the operator made so far."""
         self.is_over = False
         self._crash_at_call = crash_at_call
         self._crash_at_await = crash_at_await
@@ -35,7 +35,8 @@ class Life:
         """Run an operator to its end; say whether it crashed."""
         loop = asyncio.get_running_loop()
         mark = _LIFE.set(self)
-        # It stays when this life is over: there may be others, and without one it changes nothing.
+        # The factory stays installed after this life: other lives use it, and tasks without a life
+        # are not changed by it.
         loop.set_task_factory(_make_task)
         try:
             main = loop.create_task(operator, name="operator")
@@ -52,26 +53,26 @@ class Life:
         return self.is_over and main.cancelled()
 
     def end(self) -> None:
-        """Kill it now."""
+        """Kill the operator now."""
         self.is_over = True
         for task in self._tasks:
             task.cancel()
 
     def before_call(self) -> None:
-        """Count a call that is about to be made; die if it is the last."""
+        """Count a call that is about to be made; kill the operator if the limit is reached."""
         self._check()
         self.calls += 1
         if self.calls == self._crash_at_call and not self._is_call_done:
             self._die()
 
     def after_call(self) -> None:
-        """Die of a call that was made, before its answer is seen."""
+        """Kill the operator after a call was carried out, before it gets the answer."""
         self._check()
         if self.calls == self._crash_at_call:
             self._die()
 
     def go_on(self) -> None:
-        """Count a step of a task; die if it is the last."""
+        """Count a step of a task; kill the operator if the limit is reached."""
         if self.is_over:
             return
         self.awaits += 1
@@ -79,7 +80,7 @@ class Life:
             self._die()
 
     def own(self, task: asyncio.Task[Any]) -> None:
-        """Have a task die with it."""
+        """Cancel a task when this life ends."""
         self._tasks.append(task)
 
     def _check(self) -> None:
@@ -95,7 +96,7 @@ _LIFE: ContextVar[Life | None] = ContextVar("life", default=None)
 
 
 def current_life() -> Life | None:
-    """Return the life that the running task belongs to, if it has one."""
+    """Return the life that the running task belongs to, None if it has none."""
     return _LIFE.get()
 
 
@@ -116,7 +117,7 @@ def _make_task(
 
 
 class _Counted(Coroutine[object, object, T]):
-    """A coroutine whose life counts how often it goes on."""
+    """A coroutine whose steps are counted by a life."""
 
     def __init__(self, inner: Coroutine[object, object, T], life: Life) -> None:
         self._inner = inner
@@ -125,7 +126,7 @@ class _Counted(Coroutine[object, object, T]):
 
     @property
     def cr_await(self) -> object:
-        """What it waits for, so that a stalled loop can tell."""
+        """The object that the coroutine awaits, for the message of a stalled loop."""
         return getattr(self._inner, "cr_await", None)
 
     def send(self, value: object) -> object:

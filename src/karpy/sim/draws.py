@@ -1,4 +1,4 @@
-"""Chance, by seed: the same seed and the same questions, the same answers everywhere."""
+"""Random draws by seed: equal seeds and calls give equal draws on every machine."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -14,7 +14,7 @@ _SECOND: Final = 0x94D049BB133111EB
 
 
 class Draws:
-    """A seeded stream of choices: SplitMix64, in whole numbers, so that no machine rounds it."""
+    """A seeded stream of choices: SplitMix64 in whole numbers, equal on every machine."""
 
     def __init__(self, *seed: object) -> None:
         text = ":".join(str(part) for part in seed)
@@ -28,15 +28,15 @@ class Draws:
         return (mixed ^ (mixed >> 31)) * limit >> _BITS
 
     def happens(self, percent: int) -> bool:
-        """Say yes this often."""
+        """Return True with this probability."""
         return self.below(100) < percent
 
     def pick(self, items: Sequence[T]) -> T:
-        """Draw one of the items, all alike."""
+        """Draw one of the items, each with the same probability."""
         return items[self.below(len(items))]
 
     def spread(self, seconds: float, percent: int) -> float:
-        """Draw a time that is at most so many percent shorter or longer, in milliseconds."""
+        """Draw a time at most `percent` shorter or longer than `seconds`, in whole milliseconds."""
         if not percent or not seconds:
             return seconds
         milliseconds = round(seconds * 1000)
@@ -44,5 +44,5 @@ class Draws:
         return (milliseconds - reach + self.below(2 * reach + 1)) / 1000
 
     def hexadecimal(self, digits: int) -> str:
-        """Draw that many digits of a name."""
+        """Draw a text of hexadecimal digits."""
         return "".join("0123456789abcdef"[self.below(16)] for _ in range(digits))

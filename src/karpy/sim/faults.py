@@ -1,4 +1,4 @@
-"""Seeded faults between an operator and its world."""
+"""Seeded faults injected between an operator and its world."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,79 +22,79 @@ from karpy.sim.draws import Draws
 T = TypeVar("T")
 
 WRITES: Final = ("create", "replace", "patch", "delete")
-"""The calls of an API server that change something."""
+"""The calls to an API server that write."""
 
 
 class Fault(Struct, frozen=True):
     """What goes wrong, at which calls, and how often."""
 
     error: Callable[[], KarpyError] | None = None
-    """None lets the call succeed; it may still be slow."""
+    """None: the call succeeds, possibly late."""
     calls: tuple[str, ...] = ()
     """Names of methods of the port, such as `patch` or `launch`; empty means all."""
     kind: Kind | None = None
-    """Only calls about objects of this kind."""
+    """Only calls for objects of this kind."""
     nth: int = 0
     """Only the n-th of these calls, counted from one; 0 means each of them."""
     percent: int = 100
-    """How often, by seed."""
+    """How often the fault happens, drawn by seed."""
     delay_seconds: float = 0.0
     is_answer_lost: bool = False
-    """The call is done all the same; only its answer is lost."""
+    """The call is carried out; only its answer is lost."""
 
 
 def conflict() -> KarpyError:
-    """Return the error of a write that another write has overtaken."""
+    """Return the error of a write with an outdated resourceVersion."""
     return Conflict("the object has been modified; this is a seeded fault", status=409)
 
 
 def server_fault() -> KarpyError:
-    """Say that the API server failed."""
+    """Return the error of an API server that failed."""
     return ServerFault("etcdserver: request timed out; this is a seeded fault", status=500)
 
 
 def unreachable() -> KarpyError:
-    """Say that the connection broke."""
+    """Return the error of a connection that broke."""
     return Unreachable("connection reset by peer; this is a seeded fault")
 
 
 def throttled() -> KarpyError:
-    """Say that there are too many requests."""
+    """Return the error of too many requests."""
     return Throttled("too many requests; this is a seeded fault", status=429, retry_after=1.0)
 
 
 def cloud_unavailable() -> KarpyError:
-    """Say that the cloud does not answer."""
+    """Return the error of a cloud that does not answer."""
     return CloudUnavailable(call="any", problem="request limit exceeded; this is a seeded fault")
 
 
 def no_capacity() -> KarpyError:
-    """Say that everything is sold out."""
+    """Return the error of a cloud that is sold out."""
     return NoCapacity(claim="any", options=0)
 
 
 class Faults:
-    """Decides by seed what goes wrong, and remembers what did."""
+    """Decides by seed which calls fail, and records all calls."""
 
     def __init__(self, *faults: Fault, seed: int = 0) -> None:
         self._draws = Draws("faults", seed)
         self._faults = [*faults]
         self._counts = [0 for _ in faults]
         self.history: list[str] = []
-        """Every call so far, with what went wrong."""
+        """Every call so far, with its fault."""
 
     def add(self, fault: Fault) -> None:
-        """Have something else go wrong from now on."""
+        """Add a fault from now on."""
         self._faults.append(fault)
         self._counts.append(0)
 
     def clear(self) -> None:
-        """Let everything go well from now on."""
+        """Remove all faults."""
         self._faults.clear()
         self._counts.clear()
 
     async def around(self, call: str, kind: Kind | None, do: Callable[[], Awaitable[T]]) -> T:
-        """Make a call, as well as it goes."""
+        """Make a call with the fault drawn for it."""
         life = current_life()
         if life is not None:
             life.before_call()
@@ -111,7 +111,7 @@ class Faults:
         return answer
 
     def strike(self, call: str, kind: Kind | None) -> Fault | None:
-        """Return what goes wrong with the next call of a name; the first fault counts."""
+        """Return the fault of the next call of a name, None for success; the first one counts."""
         found = None
         for index, fault in enumerate(self._faults):
             if (fault.calls and call not in fault.calls) or fault.kind not in {None, kind}:

@@ -1,4 +1,4 @@
-"""The ports, with faults between an operator and what is behind them."""
+"""The ports, with injected faults."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -37,10 +37,10 @@ _GONE: Final = 410
 
 class FaultyObjects:
     """
-    An API server that does not always do what it is asked.
+    An API server whose calls fail as `Faults` says.
 
-    A fault of `event` hits a watch: the event and all later ones are dropped, and the watch ends
-    with Expired, or with the error of the fault. A fault of `watch` hits the beginning of one.
+    A fault of `event` ends a watch: the event and all later ones are dropped, and the watch raises
+    Expired, or the error of the fault. A fault of `watch` fails the start of a watch.
     """
 
     def __init__(self, objects: Objects, faults: Faults) -> None:
@@ -67,7 +67,7 @@ class FaultyObjects:
         since: str,
         seconds: float | None = None,
     ) -> AsyncIterator[WatchEvent]:
-        """Tell what happens after a version, until something goes wrong."""
+        """Yield the events after a version, until a fault ends the watch."""
         await self._faults.around("watch", kind, _nothing)
         async for event in self._objects.watch(kind, query, since=since, seconds=seconds):
             if event.type is not EventType.BOOKMARK:
@@ -134,9 +134,9 @@ class FaultyObjects:
 
 class FaultyFeed:
     """
-    A feed that lags behind: a fault of `event` with a delay holds back all that follows.
+    A feed that lags: a fault of `event` with a delay holds back all later changes.
 
-    A feed heals by itself, so this is all that its listeners can notice of lost connections.
+    A feed reconnects by itself: of lost connections its listeners see only the delay.
     """
 
     def __init__(self, feed: Feed, faults: Faults) -> None:
@@ -146,7 +146,7 @@ class FaultyFeed:
     async def follow(
         self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING
     ) -> AsyncIterator[Change[T] | Synced]:
-        """Tell every object, then Synced, then every change, some of them late."""
+        """Yield every object, then Synced, then every change, some of them late."""
         async for change in self._feed.follow(kind, reader, query):
             _stop_if_dead()
             fault = self._faults.strike("event", kind)
@@ -156,7 +156,7 @@ class FaultyFeed:
 
 
 class FaultyCloud:
-    """A cloud that does not always do what it is asked."""
+    """A cloud whose calls fail as `Faults` says."""
 
     def __init__(self, cloud: CloudProvider, faults: Faults) -> None:
         self._cloud = cloud
@@ -164,19 +164,19 @@ class FaultyCloud:
 
     @property
     def name(self) -> str:
-        """What metrics and logs call the provider."""
+        """The name of the provider in metrics and logs."""
         return self._cloud.name
 
     def start(self) -> None:
-        """Begin what the provider does in the background."""
+        """Start the background work of the provider."""
         self._cloud.start()
 
     async def close(self) -> None:
-        """End what `start` began."""
+        """Stop the background work of the provider."""
         await self._cloud.close()
 
     def catalog(self) -> Catalog:
-        """Return all instance types, also those that are sold out now."""
+        """Return all instance types, including those that are sold out now."""
         return self._cloud.catalog()
 
     async def launch(self, spec: LaunchSpec) -> Machine:
@@ -184,7 +184,7 @@ class FaultyCloud:
         return await self._faults.around("launch", None, partial(self._cloud.launch, spec))
 
     async def terminate(self, provider_id: str) -> None:
-        """Ask for the end of a machine; raise MachineNotFound once it is gone."""
+        """Terminate a machine; raise MachineNotFound once it is gone."""
         do = partial(self._cloud.terminate, provider_id)
         await self._faults.around("terminate", None, do)
 
@@ -202,11 +202,11 @@ class FaultyCloud:
 
     @property
     def repair_policies(self) -> tuple[RepairPolicy, ...]:
-        """Which nodes are called broken."""
+        """The node conditions that make a node unhealthy."""
         return self._cloud.repair_policies
 
     async def reboot(self, provider_id: str, operation: str) -> None:
-        """Switch a machine off and on again."""
+        """Reboot a machine."""
         do = partial(self._cloud.reboot, provider_id, operation)
         await self._faults.around("reboot", None, do)
 

@@ -1,4 +1,4 @@
-"""What befalls machines now and then, by seed."""
+"""Random failures of machines, by seed."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,14 +15,14 @@ BROKEN: Final = Health("Ready", "False", "KubeletNotReady", "PLEG is not healthy
 
 
 class Hazards(Struct, frozen=True):
-    """How likely each node is hit within each hour, in percent."""
+    """The probability per node and hour of each failure, in percent."""
 
     lost_percent: int = 0
-    """Its kubelet falls silent for good."""
+    """The kubelet stops reporting for ever."""
     away_percent: int = 0
-    """Its kubelet falls silent for a while."""
+    """The kubelet stops reporting for a while."""
     broken_percent: int = 0
-    """Its kubelet says that it is not Ready, and goes on saying so."""
+    """The kubelet reports Ready=False from then on."""
     reboot_percent: int = 0
     slow_percent: int = 0
     away_seconds: float = 180.0
@@ -30,7 +30,7 @@ class Hazards(Struct, frozen=True):
 
 
 class Chaos:
-    """Looks at every node once an hour and draws its fate; strikes at a moment of that hour."""
+    """Draws once an hour which nodes fail, how, and at which moment of that hour."""
 
     def __init__(self, kubelets: Kubelets, hazards: Hazards, *, seed: int = 0) -> None:
         self._kubelets = kubelets
@@ -39,11 +39,11 @@ class Chaos:
         self._timers: set[asyncio.TimerHandle] = set()
 
     def start(self) -> None:
-        """Begin with the first hour."""
+        """Start with the first hour."""
         self._later(0.0, self._draw)
 
     def stop(self) -> None:
-        """Let nothing more happen."""
+        """Stop all failures."""
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()

@@ -16,12 +16,12 @@ Ts = TypeVarTuple("Ts")
 
 STEPS_MAX: Final = 1_000_000
 SECONDS_MAX: Final = 400 * 24 * 3600.0
-"""More than a year: a longer wait is for something that never comes."""
+"""More than a year: a longer wait is a deadlock."""
 _DEPTH_MAX: Final = 100
 _OBJECTS_PER_LOOK: Final = 200_000
 _LIBRARY: Final = PurePath(asyncio.__file__).parent
 _BELOW: Final = {"cr_frame": "cr_await", "gi_frame": "gi_yieldfrom", "ag_frame": "ag_await"}
-"""Where coroutines and generators keep their frame, and where what they wait for."""
+"""The attributes of coroutines and generators with their frame and with what they await."""
 
 
 class _HasFileno(Protocol):
@@ -35,9 +35,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """
     Jump to the next timer instead of sleeping; a week passes in milliseconds.
 
-    The time is how many seconds have passed since the loop was made. The same calls come in the
-    same order every time. A function for another thread is called on this one; sockets, pipes and
-    other threads never wake the loop. An error in a callback, which other loops only log, ends it.
+    The time is in seconds since the loop was made. Calls run in the same order every time. A
+    function for another thread is called on this thread; sockets, pipes and other threads never
+    wake the loop. An error in a callback, which other loops only log, ends the loop.
     """
 
     def __init__(self, *, steps_max: int = STEPS_MAX, seconds_max: float = SECONDS_MAX) -> None:
@@ -52,14 +52,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """Call a function on this thread, at once: others would come back in any order."""
+        """Call a function on this thread, at once: threads would finish in any order."""
         del executor
         answer: asyncio.Future[T] = self.create_future()
         answer.set_result(func(*args))
         return answer
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Remember the error of a callback, so that the loop ends with it."""
+        """Store the error of a callback, so that the loop ends with it."""
         error = context.get("exception")
         if isinstance(error, BaseException) and "handle" in context:
             self.failure = self.failure or error
@@ -73,13 +73,13 @@ def run(
     steps_max: int = STEPS_MAX,
     seconds_max: float = SECONDS_MAX,
 ) -> T:
-    """Run a coroutine to its end on virtual time, as `asyncio.run` does on the machine's."""
+    """Run a coroutine to its end on virtual time, as `asyncio.run` does in real time."""
 
     def make() -> VirtualLoop:
         return VirtualLoop(steps_max=steps_max, seconds_max=seconds_max)
 
-    # Objects of a world are trees that share branches. Looking for cycles among them is in vain,
-    # and at the usual pace takes an eighth of the time.
+    # Objects of a world are trees that share branches, without cycles. Searching them for cycles at
+    # the default thresholds takes an eighth of the time.
     pace = gc.get_threshold()
     gc.set_threshold(_OBJECTS_PER_LOOK, *pace[1:])
     try:
@@ -90,7 +90,7 @@ def run(
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """What a loop waits in: instead of waiting, it moves the time."""
+    """The selector of the loop: advances the time instead of waiting."""
 
     def __init__(self, loop: VirtualLoop, steps_max: int, seconds_max: float) -> None:
         self._loop = loop
@@ -138,7 +138,7 @@ class _JumpingSelector(selectors.BaseSelector):
 
 
 def _waiting(loop: asyncio.AbstractEventLoop) -> list[str]:
-    """Name the tasks of a loop, and where in our code each one waits."""
+    """Name the tasks of a loop, and the line of our code at which each one waits."""
     return sorted(_where(task) for task in asyncio.all_tasks(loop))
 
 

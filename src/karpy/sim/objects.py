@@ -31,11 +31,11 @@ BOOKMARK_SECONDS: Final = 60.0
 _GONE: Final = 410
 _INSTANT: Final = 1e-6
 _LAG_MAX: Final = 200_000
-"""A watcher that is so many events behind must list again."""
+"""A watcher further behind than this many events must list again."""
 _FROM_THE_START: Final = frozenset({"", "0"})
 
 OnUnreadable = Callable[[Kind, str, Exception], None]
-"""Takes the kind and key of an object that cannot be read, and why."""
+"""Called with the kind and key of an object that cannot be read, and the error."""
 
 
 class EmbeddedObjects:
@@ -68,7 +68,7 @@ class EmbeddedObjects:
         since: str,
         seconds: float | None = None,
     ) -> AsyncIterator[WatchEvent]:
-        """Tell what happens after a version, with bookmarks, until `seconds` are over."""
+        """Yield the events after a version, with bookmarks, until `seconds` have passed."""
         loop = asyncio.get_running_loop()
         stream = _Stream(self._store, kind, query, since)
         try:
@@ -77,7 +77,7 @@ class EmbeddedObjects:
             while True:
                 while (event := stream.next()) is not None:
                     yield event
-                # A timer may ring a rounding error too early; a wait for the rest would hang.
+                # A timer may fire a rounding error early; waiting for the rest would never end.
                 now = loop.time() + _INSTANT
                 if end is not None and now >= end:
                     yield _bookmark(kind, self._store.version)
@@ -130,7 +130,7 @@ class EmbeddedObjects:
     async def follow(
         self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING
     ) -> AsyncIterator[Change[T] | Synced]:
-        """Tell every object, then Synced, then every change, and heal by itself."""
+        """Yield every object, then Synced, then every change; list again after a lost watch."""
         follower = _Follower(kind, reader, self._on_unreadable)
         is_synced = False
         while True:
@@ -142,15 +142,15 @@ class EmbeddedObjects:
                 yield Synced()
             try:
                 async for event in self.watch(kind, query, since=page.version):
-                    told = None if event.type is EventType.BOOKMARK else follower.change(event)
-                    if told is not None:
-                        yield told
+                    found = None if event.type is EventType.BOOKMARK else follower.change(event)
+                    if found is not None:
+                        yield found
             except Expired:
                 continue
 
 
 class _Follower(Generic[T]):
-    """What a follower of a kind has been told so far."""
+    """The versions of the objects that a follower of a kind has received."""
 
     def __init__(self, kind: Kind, reader: Reader[T], on_unreadable: OnUnreadable) -> None:
         self._kind = kind
@@ -159,7 +159,7 @@ class _Follower(Generic[T]):
         self._known: dict[str, str] = {}
 
     def catch_up(self, page: Page) -> list[Change[T]]:
-        """Return how a list differs from what has been told."""
+        """Return how a list differs from the objects received so far."""
         changes: list[Change[T]] = []
         present = set()
         for obj in page.items:
@@ -167,16 +167,16 @@ class _Follower(Generic[T]):
             present.add(key)
             if self._known.get(key) == version:
                 continue
-            told = self.change(WatchEvent(EventType.MODIFIED, obj, version))
-            if told is not None:
-                changes.append(told)
+            change = self.change(WatchEvent(EventType.MODIFIED, obj, version))
+            if change is not None:
+                changes.append(change)
         for key in [key for key in self._known if key not in present]:
             del self._known[key]
             changes.append(Change(key, None, page.version))
         return changes
 
     def change(self, event: WatchEvent) -> Change[T] | None:
-        """Return what an event changes; the end of an object that was never told is no change."""
+        """Return the change of an event; the deletion of an object never received is none."""
         key, version = key_of(event.object), event.version
         if event.type is EventType.DELETED:
             is_known = self._known.pop(key, None) is not None
@@ -190,7 +190,7 @@ class _Follower(Generic[T]):
 
 
 class _Stream:
-    """The events of one watch, from history and then as they come."""
+    """The events of one watch: from history, then live."""
 
     def __init__(self, store: Store, kind: Kind, query: Query, since: str) -> None:
         self._filter = store.filter(kind, query)
@@ -205,10 +205,10 @@ class _Stream:
                 self._told.append(WatchEvent(EventType.ADDED, obj, version))
         else:
             self._told.extend(store.since(kind, query, since))
-        self._end = store.subscribe(kind, self._take)
+        self._end = store.subscribe(kind, self._on_event)
 
     def next(self) -> WatchEvent | None:
-        """Return the next event that the query means, None if there is none now."""
+        """Return the next event that matches the query, None if there is none now."""
         if self._told:
             return self._told.popleft()
         while self._raw:
@@ -220,7 +220,7 @@ class _Stream:
         return None
 
     async def wait(self, until: float) -> None:
-        """Wait for an event, or for a time of the loop."""
+        """Wait for an event, at most until a time of the loop."""
         loop = asyncio.get_running_loop()
         waiter = self._waiter = loop.create_future()
         timer = loop.call_at(until, _wake, waiter)
@@ -233,7 +233,7 @@ class _Stream:
     def close(self) -> None:
         self._end()
 
-    def _take(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_event(self, event: WatchEvent, before: JsonObject | None) -> None:
         if len(self._raw) < _LAG_MAX and not self._is_lost:
             self._raw.append((event, before))
         else:

@@ -1,4 +1,4 @@
-"""The statuses of ResourceQuotas: what is bounded, and how much of it is used."""
+"""The resource quota controller: the status of ResourceQuotas."""
 
 from typing import ClassVar
 
@@ -8,18 +8,18 @@ from karpy.sim.workloads.controller import Controller
 
 
 class Quotas(Controller):
-    """Writes how much of each quota is used."""
+    """Writes `status.hard` and `status.used` of ResourceQuotas."""
 
     kind: ClassVar[Kind] = RESOURCE_QUOTA
     component: ClassVar[str] = "resourcequota-controller"
 
     def start(self) -> None:
-        """Look at every quota there is, and then at each of which more or less is used."""
+        """Reconcile every quota now, and again whenever its usage changes."""
         self._ends.append(self.store.quotas.on_change(self.worker.add))
         super().start()
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Bring the status of a quota up to date."""
+        """Update the status of a quota."""
         meta = obj["metadata"]
         used = self.store.quotas.used(meta["namespace"], meta["name"])
         self.write_status(obj, {"hard": (obj.get("spec") or {}).get("hard") or {}, "used": used})

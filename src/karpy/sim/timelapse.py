@@ -1,4 +1,4 @@
-"""An event loop on which time passes faster than on the wall."""
+"""An event loop on which time passes faster than in reality."""
 
 import asyncio
 import selectors
@@ -10,10 +10,9 @@ T = TypeVar("T")
 
 class TimeLapseLoop(asyncio.SelectorEventLoop):
     """
-    Count several seconds in each one that passes.
+    Count `speed` seconds in each real second.
 
-    Tasks that sleep on it and clocks that read it see the usual time; a person who watches sees
-    everything happen sooner.
+    Tasks that sleep on the loop and clocks that read it see the usual durations.
     """
 
     def __init__(self, speed: float) -> None:
@@ -21,12 +20,12 @@ class TimeLapseLoop(asyncio.SelectorEventLoop):
         super().__init__(_ImpatientSelector(speed))
 
     def time(self) -> float:
-        """Return the seconds as they are counted here."""
+        """Return the accelerated time in seconds."""
         return super().time() * self.speed
 
 
 class _ImpatientSelector(selectors.DefaultSelector):
-    """What a loop waits in: it waits for a part of the given time."""
+    """The selector of the loop: waits for a fraction of the given time."""
 
     def __init__(self, speed: float) -> None:
         super().__init__()

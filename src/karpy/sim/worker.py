@@ -9,20 +9,20 @@ from typing import Final
 from karpy.errors import ClusterError
 
 _KEYS_IN_A_ROW: Final = 64
-"""So many keys are worked on before others on the loop get their turn."""
+"""Keys processed before other tasks of the loop run."""
 _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 60.0
 
 Work = Callable[[str], float | None]
-"""Brings one object to where it should be; returns after how many seconds to look again."""
+"""Reconciles one object; returns after how many seconds to reconcile it again, or None."""
 
 
 class Worker:
     """
-    Calls `work` once for every key added since it was last looked at.
+    A work queue that calls `work` once for every key added since its last call for that key.
 
-    `work` is plain code: it reads and writes the store and never waits. If the store says no, the
-    key is tried again later, ever more slowly. A worker lives on the loop it was first used on.
+    `work` is synchronous: it reads and writes the store. If it raises an error of the store, the
+    key is retried with growing pauses. A worker belongs to the loop on which it was first used.
     """
 
     def __init__(self, work: Work) -> None:
@@ -30,11 +30,11 @@ class Worker:
         self._queue: deque[str] = deque()
         self._queued: set[str] = set()
         self._times: dict[str, float] = {}
-        """When each key is to be looked at that waits for its time."""
+        """The time at which each delayed key is due."""
         self._due: dict[float, list[str]] = {}
-        """The same by time, in the order of calls, with keys that have another time by now."""
+        """Delayed keys by time, in the order of calls, including moved keys."""
         self._alarms: list[float] = []
-        """Those times, as a heap."""
+        """The times of delayed keys, as a heap."""
         self._failures: dict[str, int] = {}
         self._handle: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -46,7 +46,7 @@ class Worker:
         return (self._loop or self._running_loop()).time()
 
     def add(self, key: str) -> None:
-        """Have a key looked at soon."""
+        """Queue a key."""
         if self._is_stopped or key in self._queued:
             return
         self._queued.add(key)
@@ -55,7 +55,7 @@ class Worker:
             self._handle = self._running_loop().call_soon(self._run)
 
     def add_after(self, key: str, seconds: float) -> None:
-        """Have a key looked at after a while; the earliest of several times counts."""
+        """Queue a key after a delay; of several times the earliest counts."""
         if self._is_stopped:
             return
         when = (self._loop or self._running_loop()).time() + seconds
@@ -73,7 +73,7 @@ class Worker:
             self._set_timer(when)
 
     def stop(self) -> None:
-        """Work on nothing any more."""
+        """Drop all keys and stop."""
         self._is_stopped = True
         self._queue.clear()
         self._queued.clear()
@@ -91,14 +91,14 @@ class Worker:
         return self._loop
 
     def _set_timer(self, when: float) -> None:
-        """Be called when the first of the waiting keys is due; one timer serves them all."""
+        """Set the only timer to the time at which the first delayed key is due."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._running_loop().call_at(when, self._ring)
 
     def _ring(self) -> None:
         assert self._timer is not None
-        # The loop may call a little early, by less than its clock can tell.
+        # The loop may call early, by less than the resolution of its clock.
         now = max(self._timer.when(), self._running_loop().time())
         self._timer = None
         alarms, times = self._alarms, self._times
@@ -132,6 +132,6 @@ class Worker:
             self._handle = self._running_loop().call_soon(self._run)
 
     def _fail(self, key: str) -> float:
-        """Say in how many seconds to try a key again that failed."""
+        """Return in how many seconds to retry a key that failed."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         return float(min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(failures, 12)))

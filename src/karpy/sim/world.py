@@ -37,40 +37,40 @@ _SIZE: Final = {CPU: "4", MEMORY: "16Gi", PODS: "110", EPHEMERAL_STORAGE: "100Gi
 
 
 class Part(Protocol):
-    """Something that lives in a world for as long as that runs."""
+    """A component of a world that runs between `start` and `stop`."""
 
     def start(self) -> None:
-        """Begin, on a running loop."""
+        """Start on the running loop."""
 
     def stop(self) -> None:
-        """Do nothing any more."""
+        """Stop all activity."""
 
 
 PartFactory = Callable[[Store, Clock], Part]
 
 
 class WorldSettings(Struct, frozen=True):
-    """How a world is, apart from what is in it."""
+    """The parameters of a world: its cloud, its timing and its controllers."""
 
     timing: Timing = Timing()
     patience: Patience = Patience()
     terms: Terms = Terms()
     stock: Mapping[Good, int] = {}
-    """What the cloud has of what it has not without end."""
+    """How many machines of a good the cloud has; goods that are absent are unlimited."""
     timetable: tuple[MarketChange, ...] = ()
     history: int = 10_000
-    """How many events of each kind the API server remembers."""
+    """How many watch events of each kind the API server keeps."""
     deletes_nodes: bool = False
-    """Whether the cloud's own controller deletes Nodes without a machine."""
+    """Whether the cloud controller manager deletes Nodes without a machine."""
     taints_nodes: bool = False
-    """Whether Nodes made by hand have the not-ready taint, too, until they are Ready."""
+    """Whether Nodes created by hand have the not-ready taint until they are Ready."""
     has_events: bool = True
-    """Whether scheduler and controllers write Events: half of all writes where pods come and go."""
+    """Whether scheduler and controllers write Events; Events can be half of all writes."""
 
 
 class World:
     """
-    A cluster that lives on the running event loop, virtual or real.
+    A cluster that runs on the current event loop, virtual or real.
 
     The same seed and the same calls give the same sequence of events, to the last byte.
     """
@@ -120,13 +120,13 @@ class World:
         self._running: list[Part] = []
 
     def start(self) -> None:
-        """Let everything live, on the running loop."""
+        """Start all components on the running loop."""
         for part in self._parts:
             part.start()
             self._running.append(part)
 
     def stop(self) -> None:
-        """Let everything stand still; the objects stay."""
+        """Stop all components; the objects stay."""
         self.cloud.stop()
         while self._running:
             self._running.pop().stop()
@@ -141,7 +141,7 @@ class World:
         **size: str,
     ) -> None:
         """
-        Have a node that is Ready as soon as the loop goes on.
+        Add a node that is Ready as soon as the loop runs.
 
         The size is given by resource: `cpu="8"`, `memory="32Gi"`, `pods="30"`.
         """
@@ -158,14 +158,14 @@ class World:
         self.kubelets.boot(hardware)
 
     def _taints_of(self, spec: LaunchSpec) -> list[JsonObject]:
-        """Return the taints of a NodeClaim, which its kubelet registers with."""
+        """Return the taints of a NodeClaim: its kubelet registers with them."""
         claim = self.store.find(NODE_CLAIM, spec.claim) or {}
         wanted = claim.get("spec") or {}
         return [*(wanted.get("taints") or ()), *(wanted.get("startupTaints") or ())]
 
 
 def _usual_parts(*, has_events: bool) -> tuple[PartFactory, ...]:
-    """Return what lives in every world beside its machines."""
+    """Return the components of every world beside its machines."""
     return (
         partial(Scheduler, has_events=has_events),
         lambda store, _: Provisioner(store),

@@ -37,7 +37,7 @@ CLAIM = {
 
 
 @on_virtual_time
-async def test_a_launch_tells_what_machine_it_is() -> None:
+async def test_a_launch_returns_its_machine() -> None:
     with bare_world() as world:
         cloud: CloudProvider = world.cloud
 
@@ -124,7 +124,7 @@ async def test_another_token_starts_another_machine() -> None:
 
 
 @on_virtual_time
-async def test_a_machine_exists_though_its_answer_was_never_heard() -> None:
+async def test_a_machine_exists_though_the_answer_of_its_launch_was_lost() -> None:
     with bare_world() as world:
         launch = asyncio.create_task(world.cloud.launch(launch_spec()))
         await asyncio.sleep(0.5)
@@ -204,8 +204,8 @@ async def test_drift_is_what_it_was_set_to() -> None:
         world.cloud.set_drift("c2", "ImageDrift")
         world.cloud.set_drift("c2", None)
 
-        told = [await world.cloud.drift(ClaimRecord(Identity(each))) for each in ("c1", "c2")]
-        assert told == ["ImageDrift", ""]
+        reasons = [await world.cloud.drift(ClaimRecord(Identity(each))) for each in ("c1", "c2")]
+        assert reasons == ["ImageDrift", ""]
 
 
 @on_virtual_time
@@ -236,7 +236,7 @@ async def test_a_spoiled_machine_never_joins() -> None:
 @on_virtual_time
 async def test_an_interruption_is_announced_two_minutes_ahead() -> None:
     with bare_world() as world:
-        told = world.cloud.interruptions()
+        stream = world.cloud.interruptions()
         machine = await world.cloud.launch(launch_spec("c1", SPOT))
         await asyncio.sleep(59)
 
@@ -247,7 +247,7 @@ async def test_an_interruption_is_announced_two_minutes_ahead() -> None:
 
         at = START + timedelta(seconds=60)
         ends = at + timedelta(seconds=120)
-        assert await anext(told) == Interruption(machine.provider_id, at, ends)
+        assert await anext(stream) == Interruption(machine.provider_id, at, ends)
         assert (still, world.cloud.has(machine.provider_id)) == (True, False)
 
 
@@ -264,7 +264,7 @@ async def test_spot_machines_are_interrupted_by_seed_and_others_are_not() -> Non
 
 
 @on_virtual_time
-async def test_a_cloud_can_do_without_machines_of_metal() -> None:
+async def test_a_cloud_can_launch_without_booting_machines() -> None:
     clock = LoopClock(START)
     with living(World(parts=())) as world:
         cloud = SimCloud(world.cloud.market, clock)

@@ -47,7 +47,7 @@ EXPECTED = Joining(
         ("windows2022", "Write-Host hello"),
     ],
 )
-def test_what_is_written_is_read(alias: str, own: str) -> None:
+def test_the_user_data_of_the_provider_is_read_back(alias: str, own: str) -> None:
     spec = Ec2NodeClassSpec(image_terms=(ImageTerm(alias=f"{alias}@latest"),))
     bootstrap = replace(BOOTSTRAP, user_data=own)
 
@@ -57,7 +57,7 @@ def test_what_is_written_is_read(alias: str, own: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "#!/bin/bash\necho hello", "[settings.host]\nname = 'a'"])
-def test_user_data_of_others_has_no_machine_join(text: str) -> None:
+def test_user_data_of_an_unknown_form_joins_no_cluster(text: str) -> None:
     assert not read_user_data(text).cluster
 
 

@@ -31,7 +31,7 @@ async def test_a_machine_joins_after_its_boot_and_gets_ready_after_a_while() -> 
 
 
 @on_virtual_time
-async def test_a_node_tells_what_its_machine_is() -> None:
+async def test_a_node_reports_the_properties_of_its_machine() -> None:
     hardware = Hardware(
         "n1",
         SIZE,
@@ -120,7 +120,7 @@ async def test_a_dud_never_joins() -> None:
 
 @pytest.mark.parametrize("annotation", ["sim.karpy.dev/kubelet", "kwok.x-k8s.io/node"])
 @on_virtual_time
-async def test_a_node_that_others_made_gets_a_kubelet_if_it_asks_for_one(annotation: str) -> None:
+async def test_a_node_of_another_writer_gets_a_kubelet_if_it_asks_for_one(annotation: str) -> None:
     node = {
         "metadata": {"name": "n1", "annotations": {annotation: "fake"}},
         "status": {"capacity": {"cpu": "2"}, "allocatable": {"cpu": "2"}},

@@ -217,7 +217,7 @@ async def test_a_pod_never_takes_longer_to_stop_than_its_grace_period() -> None:
 
 
 @on_virtual_time
-async def test_a_second_wish_may_shorten_the_grace_period() -> None:
+async def test_a_second_deletion_may_shorten_the_grace_period() -> None:
     made = pod("web", annotations={STOP: "1000"}, terminationGracePeriodSeconds=600)
     with bare_world() as world:
         await world_with_pod(world, made)

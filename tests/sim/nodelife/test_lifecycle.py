@@ -47,7 +47,7 @@ async def test_a_silent_node_is_unreachable_after_fifty_seconds() -> None:
 
 
 @on_virtual_time
-async def test_a_node_that_speaks_again_loses_its_taints() -> None:
+async def test_a_node_that_reports_again_loses_its_taints() -> None:
     with bare_world() as world:
         world.add_node("n1")
         await asyncio.sleep(10)
@@ -121,7 +121,7 @@ async def test_a_cordoned_node_is_tainted_until_it_is_not_cordoned_any_more() ->
 
 
 @on_virtual_time
-async def test_taints_of_others_stay() -> None:
+async def test_other_taints_stay() -> None:
     gpu = {"key": "gpu", "effect": "NoSchedule", "value": "yes"}
     with bare_world() as world:
         world.add_node("n1", taints=[gpu])
@@ -151,7 +151,7 @@ async def test_a_node_without_a_kubelet_is_unreachable_after_a_minute() -> None:
 
 
 @on_virtual_time
-async def test_a_strange_node_lives_as_long_as_its_lease_is_renewed() -> None:
+async def test_a_node_of_another_kubelet_is_ready_while_its_lease_is_renewed() -> None:
     lease = {
         "metadata": {"name": "n1", "namespace": "kube-node-lease"},
         "spec": {"holderIdentity": "n1", "renewTime": "2026-01-05T00:00:00.000000Z"},
@@ -186,7 +186,7 @@ async def test_a_node_without_a_machine_is_deleted_where_the_cloud_does_that() -
 
 
 @on_virtual_time
-async def test_elsewhere_it_stays() -> None:
+async def test_a_node_without_a_machine_stays_where_the_cloud_does_not_delete_it() -> None:
     with bare_world() as world:
         machine = await world.cloud.launch(launch_spec())
         await asyncio.sleep(60)
@@ -210,7 +210,7 @@ async def test_nodes_that_were_there_first_are_watched_too() -> None:
 
 
 @on_virtual_time
-async def test_a_world_that_was_stopped_stands_still() -> None:
+async def test_a_stopped_world_does_nothing() -> None:
     with bare_world() as world:
         world.add_node("n1")
         world.store.create(POD, pod("web"))

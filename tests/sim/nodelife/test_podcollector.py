@@ -60,7 +60,7 @@ async def test_a_pod_bound_to_a_node_that_never_was_is_collected() -> None:
 
 
 @on_virtual_time
-async def test_a_node_out_of_service_lets_go_of_its_deleted_pods() -> None:
+async def test_deleting_pods_on_a_node_out_of_service_are_removed() -> None:
     patch = Patch(PatchType.MERGE, {"spec": {"taints": [OUT_OF_SERVICE]}})
     with bare_world() as world:
         world.add_node("n1")

@@ -38,7 +38,7 @@ Step: TypeAlias = JsonObject | float | Callable[["Stage"], object]
 
 
 class Stage:
-    """What became of a play."""
+    """The store after a run of the scheduler."""
 
     def __init__(self) -> None:
         self.clock = LoopClock(NOON)
@@ -48,7 +48,7 @@ class Stage:
     def create(self, obj: JsonObject) -> None:
         made = self.store.create(_KINDS[obj["kind"]], obj)
         if obj["kind"] == NODE.name:
-            # A new node is tainted until its kubelet is ready; there is none here to wait for.
+            # Remove the not-ready taint: there is no kubelet that would become Ready.
             self.store.replace(NODE, {**made, "spec": obj["spec"]})
 
     def pod(self, name: str, namespace: str = "default") -> JsonObject:
@@ -59,13 +59,13 @@ class Stage:
         return found
 
     def nodes(self) -> dict[str, str | None]:
-        """Say where each pod is."""
+        """Return the node of each pod."""
         return {
             each["metadata"]["name"]: each["spec"].get("nodeName") for each in self.store.list(POD)
         }
 
     def message(self, name: str) -> str:
-        """Return why a pod has no node."""
+        """Return the message why a pod is not scheduled."""
         condition = condition_of(self.pod(name), "PodScheduled")
         return str((condition or {}).get("message"))
 
@@ -73,18 +73,18 @@ class Stage:
         return [each for each in self.store.list(EVENT) if each["reason"] == reason]
 
     def end(self, name: str) -> None:
-        """Take a pod away at once."""
+        """Delete a pod at once."""
         self.store.delete(POD, name, namespace="default", removal=Removal(grace_seconds=0))
 
     def change(self, kind: Kind, name: str, namespace: str = "", **fields: JsonObject) -> None:
-        """Write parts of an object anew."""
+        """Replace parts of an object."""
         obj = self.store.get(kind, name, namespace)
         merged = {key: {**(obj.get(key) or {}), **value} for key, value in fields.items()}
         self.store.replace(kind, {**obj, **merged})
 
 
 def play(*steps: Step, has_provisioner: bool = False, seconds: float = 0.5) -> Stage:
-    """Take steps one after the other while a scheduler runs."""
+    """Carry out steps in order while a scheduler runs."""
     stage = Stage()
     perform(stage, *steps, has_provisioner=has_provisioner, seconds=seconds)
     return stage
@@ -93,7 +93,7 @@ def play(*steps: Step, has_provisioner: bool = False, seconds: float = 0.5) -> S
 def perform(
     stage: Stage, *steps: Step, has_provisioner: bool = False, seconds: float = 0.5
 ) -> None:
-    """Take steps on a stage that was prepared."""
+    """Carry out steps on a prepared stage."""
     run(_play(stage, steps, seconds, has_provisioner=has_provisioner))
 
 
@@ -120,7 +120,7 @@ async def _play(
 def node(
     name: str, *, cpu: str = "4", memory: str = "8Gi", zone: str = "a", **parts: JsonObject
 ) -> JsonObject:
-    """Make a Node; `labels`, `spec` and `allocatable` are added to what it has."""
+    """Return a Node with further `labels`, `spec` and `allocatable`."""
     labels = {HOSTNAME: name, ZONE: zone, **parts.get("labels", {})}
     allocatable = {"cpu": cpu, "memory": memory, "pods": "110", **parts.get("allocatable", {})}
     return {
@@ -135,7 +135,7 @@ def node(
 def pod(
     name: str, *, cpu: str = "", labels: JsonObject | None = None, **spec: JsonValue
 ) -> JsonObject:
-    """Make a Pod with one container."""
+    """Return a Pod with one container."""
     container: JsonObject = {"name": "main", "image": "app"}
     if cpu:
         container["resources"] = {"requests": {"cpu": cpu}}
@@ -154,12 +154,12 @@ def pod(
 def placed(
     name: str, where: str, *, cpu: str = "", labels: JsonObject | None = None, **spec: JsonValue
 ) -> JsonObject:
-    """Make a Pod that has a node already."""
+    """Return a Pod that is bound to a node."""
     return pod(name, cpu=cpu, labels=labels, nodeName=where, **spec)
 
 
 def on_nodes(*terms: JsonObject) -> JsonObject:
-    """Write a required node affinity."""
+    """Return a required node affinity."""
     required = {"nodeSelectorTerms": list(terms)}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 

@@ -52,7 +52,7 @@ def story() -> str:
     return repr((bound, said))
 
 
-def test_the_same_story_has_the_same_events_twice() -> None:
+def test_equal_runs_give_equal_events() -> None:
     assert story() == story()
 
 
@@ -60,7 +60,7 @@ def test_the_same_story_has_the_same_events_twice() -> None:
 def test_hash_seeds_do_not_matter(seed: str) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
 
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         cwd=ROOT,
         env=environment,
@@ -69,4 +69,4 @@ def test_hash_seeds_do_not_matter(seed: str) -> None:
         check=True,
     )
 
-    assert told.stdout.strip() == story()
+    assert process.stdout.strip() == story()

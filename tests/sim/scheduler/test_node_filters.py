@@ -79,7 +79,7 @@ def test_a_taint_keeps_a_pod_away(effect: str) -> None:
         {"operator": "Exists"},
     ],
 )
-def test_a_tolerated_taint_does_not(toleration: JsonObject) -> None:
+def test_a_tolerated_taint_keeps_no_pod_away(toleration: JsonObject) -> None:
     stage = play(node("n1", spec={"taints": [NO_SCHEDULE]}), pod("a", tolerations=[toleration]))
 
     assert stage.node_of("a") == "n1"

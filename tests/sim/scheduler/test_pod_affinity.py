@@ -35,7 +35,7 @@ def _refused(stage: Stage, reason: str, nodes: int = 1) -> bool:
     return stage.message("new").startswith(f"0/{nodes} nodes are available: {nodes} {reason}. ")
 
 
-def test_a_pod_goes_where_its_friend_is() -> None:
+def test_affinity_places_a_pod_in_the_zone_of_the_selected_pod() -> None:
     stage = play(
         node("n1", zone="a", cpu="16"),
         node("n2", zone="b"),
@@ -46,19 +46,19 @@ def test_a_pod_goes_where_its_friend_is() -> None:
     assert stage.node_of("new") == "n2"
 
 
-def test_without_its_friend_it_goes_nowhere() -> None:
+def test_affinity_to_no_existing_pod_leaves_a_pod_pending() -> None:
     stage = play(node("n1"), pod("new", affinity=_near(_term(DB))))
 
     assert _refused(stage, UNMET)
 
 
-def test_the_first_of_friends_goes_anywhere() -> None:
+def test_the_first_pod_with_affinity_to_itself_goes_anywhere() -> None:
     stage = play(node("n1"), pod("new", labels=WEB, affinity=_near(_term(WEB))))
 
     assert stage.node_of("new") == "n1"
 
 
-def test_the_first_of_friends_still_needs_the_topology() -> None:
+def test_the_first_pod_with_affinity_to_itself_needs_the_topology_key() -> None:
     stage = play(node("n1", zone=""), pod("new", labels=WEB, affinity=_near(_term(WEB))))
 
     assert _refused(stage, UNMET)
@@ -85,7 +85,7 @@ def test_a_pod_that_meets_all_terms_is_enough() -> None:
     assert stage.node_of("new") == "n1"
 
 
-def test_a_pod_stays_away_from_whom_it_shuns() -> None:
+def test_anti_affinity_keeps_a_pod_away_from_selected_pods() -> None:
     stage = play(
         node("n1", zone="a", cpu="16"),
         node("n2", zone="b"),
@@ -96,19 +96,19 @@ def test_a_pod_stays_away_from_whom_it_shuns() -> None:
     assert stage.node_of("new") == "n2"
 
 
-def test_if_those_are_everywhere_it_goes_nowhere() -> None:
+def test_anti_affinity_to_pods_in_all_zones_leaves_a_pod_pending() -> None:
     stage = play(node("n1"), placed("db", "n1", labels=DB), pod("new", affinity=_away(_term(DB))))
 
     assert _refused(stage, BROKEN)
 
 
-def test_those_who_shun_it_count_as_well() -> None:
+def test_anti_affinity_of_existing_pods_keeps_a_pod_away() -> None:
     stage = play(node("n1"), placed("db", "n1", affinity=_away(_term(WEB))), pod("new", labels=WEB))
 
     assert _refused(stage, AVERSE)
 
 
-def test_a_node_without_the_key_has_no_neighbours() -> None:
+def test_a_node_without_the_key_is_in_no_domain() -> None:
     stage = play(
         node("n1", zone=""),
         placed("db", "n1", labels=DB),
@@ -118,7 +118,7 @@ def test_a_node_without_the_key_has_no_neighbours() -> None:
     assert stage.node_of("new") == "n1"
 
 
-def test_who_shuns_his_like_is_alone_on_a_host() -> None:
+def test_anti_affinity_to_itself_gives_each_pod_a_host() -> None:
     alone = _away(_term(WEB, topologyKey=HOSTNAME))
 
     stage = play(
@@ -159,7 +159,7 @@ def test_a_term_may_mean_other_namespaces(where: JsonObject) -> None:
     assert _refused(stage, BROKEN)
 
 
-def test_others_may_shun_a_namespace_by_its_labels() -> None:
+def test_anti_affinity_of_existing_pods_may_select_namespaces_by_labels() -> None:
     shuns = _term(WEB, namespaceSelector={"matchLabels": {"team": "shop"}})
 
     stage = play(

@@ -47,7 +47,7 @@ def _going(stage: Stage) -> list[str]:
     ]
 
 
-def test_a_less_important_pod_goes_gracefully() -> None:
+def test_a_pod_of_lower_priority_is_deleted_gracefully() -> None:
     stage = play(LOW, HIGH, node("n1"), _low("low", "n1"), _high())
 
     condition = condition_of(stage.pod("low"), "DisruptionTarget")
@@ -68,7 +68,7 @@ def test_the_pod_is_bound_once_the_victim_is_gone() -> None:
     assert "nominatedNodeName" not in stage.pod("high")["status"]
 
 
-def test_while_a_victim_is_going_no_other_is_asked() -> None:
+def test_no_further_pod_is_preempted_while_a_victim_terminates() -> None:
     stage = play(
         LOW,
         HIGH,
@@ -87,7 +87,7 @@ def test_while_a_victim_is_going_no_other_is_asked() -> None:
     )
 
 
-def test_a_polite_pod_waits() -> None:
+def test_a_pod_with_preemption_policy_never_waits() -> None:
     stage = play(
         LOW,
         POLITE,
@@ -104,19 +104,19 @@ def test_a_polite_pod_waits() -> None:
     )
 
 
-def test_equals_do_not_make_each_other_go() -> None:
+def test_pods_of_equal_priority_do_not_preempt_each_other() -> None:
     stage = play(node("n1"), placed("one", "n1", cpu="3"), pod("two", cpu="3"))
 
     assert _going(stage) == []
 
 
-def test_no_pod_is_preempted_in_vain() -> None:
+def test_no_pod_is_preempted_if_the_preemptor_still_does_not_fit() -> None:
     stage = play(LOW, HIGH, node("n1"), _low("low", "n1"), _high("5"))
 
     assert _going(stage) == []
 
 
-def test_no_more_pods_go_than_need_to() -> None:
+def test_no_more_pods_are_preempted_than_necessary() -> None:
     stage = play(
         LOW,
         HIGH,
@@ -129,7 +129,7 @@ def test_no_more_pods_go_than_need_to() -> None:
     assert _going(stage) == ["small"]
 
 
-def test_the_least_important_go() -> None:
+def test_the_pods_of_lowest_priority_are_preempted() -> None:
     middle = _class("middle", 100)
 
     stage = play(

@@ -38,19 +38,19 @@ def _high(name: str, value: int) -> JsonObject:
     }
 
 
-def test_a_new_node_is_tried() -> None:
+def test_a_new_node_activates_a_pod() -> None:
     stage = play(pod("a", cpu="2"), 2.0, node("n1"))
 
     assert stage.node_of("a") == "n1"
 
 
-def test_a_new_node_that_is_too_small_is_not() -> None:
+def test_a_new_node_that_is_too_small_activates_no_pod() -> None:
     stage = play(node("n0", cpu="1"), pod("a", cpu="2"), 20.0, node("n1", cpu="1"), seconds=20)
 
     assert _tries(stage) == 1
 
 
-def test_a_node_that_loses_its_taint_is_tried() -> None:
+def test_a_node_that_loses_its_taint_activates_a_pod() -> None:
     def clean(stage: Stage) -> None:
         stage.change(NODE, "n1", spec={"taints": []})
 
@@ -59,7 +59,7 @@ def test_a_node_that_loses_its_taint_is_tried() -> None:
     assert stage.node_of("a") == "n1"
 
 
-def test_a_node_that_only_tells_it_lives_changes_nothing() -> None:
+def test_a_heartbeat_of_a_node_activates_no_pod() -> None:
     def live(stage: Stage) -> None:
         there = stage.store.get(NODE, "n1")
         status = {**there["status"], "conditions": [{"type": "Ready", "status": "True"}]}
@@ -70,7 +70,7 @@ def test_a_node_that_only_tells_it_lives_changes_nothing() -> None:
     assert _tries(stage) == 1
 
 
-def test_room_that_a_pod_leaves_is_used() -> None:
+def test_the_room_of_a_deleted_pod_is_used() -> None:
     stage = play(
         node("n1"),
         placed("old", "n1", cpu="3"),
@@ -82,7 +82,7 @@ def test_room_that_a_pod_leaves_is_used() -> None:
     assert stage.node_of("a") == "n1"
 
 
-def test_the_end_of_a_shunned_pod_is_noticed() -> None:
+def test_the_deletion_of_a_pod_that_anti_affinity_selects_activates_a_pod() -> None:
     stage = play(
         node("n1"),
         placed("old", "n1", labels=WEB),
@@ -94,13 +94,13 @@ def test_the_end_of_a_shunned_pod_is_noticed() -> None:
     assert stage.node_of("a") == "n1"
 
 
-def test_a_friend_that_arrives_is_noticed() -> None:
+def test_a_new_pod_that_affinity_selects_activates_a_pod() -> None:
     stage = play(node("n1"), pod("a", affinity=WITH_WEB), 2.0, pod("web", labels=WEB), 0.1)
 
     assert stage.nodes() == {"a": "n1", "web": "n1"}
 
 
-def test_a_stranger_that_arrives_is_not() -> None:
+def test_a_new_pod_that_affinity_does_not_select_activates_no_pod() -> None:
     stage = play(node("n1"), pod("a", affinity=WITH_WEB), 20.0, pod("db"), seconds=20)
 
     assert _tries(stage) == 1
@@ -187,7 +187,7 @@ def test_a_pod_that_was_deleted_is_forgotten() -> None:
     assert stage.nodes() == {}
 
 
-def test_the_more_important_pod_goes_first() -> None:
+def test_the_pod_of_higher_priority_is_scheduled_first() -> None:
     stage = play(
         _high("high", 1000),
         pod("low", cpu="3"),
@@ -204,7 +204,7 @@ def test_among_equals_the_first_comes_first() -> None:
     assert stage.nodes() == {"a": None, "z": "n1"}
 
 
-def test_what_was_there_before_the_start_is_scheduled_too() -> None:
+def test_pods_created_before_the_start_are_scheduled() -> None:
     stage = Stage()
     stage.create(node("n1"))
     stage.create(placed("old", "n1", cpu="3"))

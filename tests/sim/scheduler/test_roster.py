@@ -152,7 +152,7 @@ def _differences(seed: int) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_following_changes_is_as_good_as_starting_anew(seed: int) -> None:
+def test_an_updated_roster_equals_a_new_one(seed: int) -> None:
     assert _differences(seed) == []
 
 
@@ -169,7 +169,7 @@ def test_a_trial_leaves_no_trace(seed: int) -> None:
     assert _view(roster, world.table) == before
 
 
-def test_a_node_that_was_full_still_has_its_company() -> None:
+def test_a_node_that_was_full_still_counts_its_pods() -> None:
     world = _World(0)
     world.table.describe("n1", node("n1", cpu="8"))
     world.table.describe("n2", node("n2", cpu="4"))
@@ -194,7 +194,7 @@ def test_a_node_that_was_full_still_has_its_company() -> None:
 
 
 @pytest.mark.parametrize("times", [CHANGES_MAX // 8, CHANGES_MAX])
-def test_a_roster_that_is_far_behind_is_as_good(times: int) -> None:
+def test_a_roster_beyond_the_log_equals_a_new_one(times: int) -> None:
     world = _World(1)
     _change_often(world)
     roster = world.roster(world.pod().wants)

@@ -66,7 +66,7 @@ def test_equal_nodes_are_taken_by_name() -> None:
     assert stage.node_of("a") == "n1"
 
 
-def test_a_taint_that_only_warns_is_avoided() -> None:
+def test_a_soft_taint_is_avoided() -> None:
     taint = {"key": "team", "effect": "PreferNoSchedule"}
 
     stage = play(
@@ -96,7 +96,7 @@ def test_a_preferred_node_is_better() -> None:
 
 
 @pytest.mark.parametrize(("side", "where"), [("podAffinity", "n2"), ("podAntiAffinity", "n1")])
-def test_wishes_about_other_pods_are_heard(side: str, where: str) -> None:
+def test_preferred_pod_affinity_counts(side: str, where: str) -> None:
     stage = play(
         node("n1", zone="a"),
         node("n2", zone="b"),
@@ -109,7 +109,7 @@ def test_wishes_about_other_pods_are_heard(side: str, where: str) -> None:
 
 
 @pytest.mark.parametrize(("side", "where"), [("podAffinity", "n2"), ("podAntiAffinity", "n1")])
-def test_wishes_of_other_pods_are_heard_too(side: str, where: str) -> None:
+def test_preferred_pod_affinity_of_existing_pods_counts(side: str, where: str) -> None:
     stage = play(
         node("n1", zone="a"),
         node("n2", zone="b"),
@@ -132,7 +132,7 @@ def _soft(**changes: JsonValue) -> list[JsonObject]:
 
 
 @pytest.mark.parametrize("key", [ZONE, HOSTNAME])
-def test_a_wish_to_be_spread_is_heard(key: str) -> None:
+def test_a_soft_spread_counts(key: str) -> None:
     stage = play(
         node("n1", zone="a", cpu="6"),
         node("n2", zone="b"),
@@ -144,7 +144,7 @@ def test_a_wish_to_be_spread_is_heard(key: str) -> None:
     assert stage.node_of("a") == "n2"
 
 
-def test_pods_of_one_owner_are_spread_unasked() -> None:
+def test_pods_of_one_owner_are_spread_by_default() -> None:
     stage = play(
         REPLICA_SET,
         node("n1", zone="a", cpu="6"),
@@ -157,7 +157,7 @@ def test_pods_of_one_owner_are_spread_unasked() -> None:
     assert stage.node_of("a") == "n2"
 
 
-def test_pods_of_one_service_are_spread_unasked() -> None:
+def test_pods_of_one_service_are_spread_by_default() -> None:
     service: JsonObject = {
         "apiVersion": "v1",
         "kind": "Service",

@@ -36,7 +36,7 @@ def _web(name: str = "new", **changes: JsonValue) -> JsonObject:
     return pod(name, labels=WEB, topologySpreadConstraints=_spread(**changes))
 
 
-def test_a_pod_goes_where_there_are_fewest() -> None:
+def test_a_pod_goes_to_the_zone_with_the_fewest_pods() -> None:
     stage = play(
         node("n1", zone="a"),
         node("n2", zone="b", cpu="1"),
@@ -60,7 +60,7 @@ def test_a_zone_must_not_be_too_far_ahead() -> None:
     )
 
 
-def test_it_may_be_ahead_by_the_skew() -> None:
+def test_a_zone_may_be_ahead_by_the_skew() -> None:
     stage = play(
         node("n1", zone="a"),
         node("n2", zone="b", spec={"taints": [TAINT]}),
@@ -102,7 +102,7 @@ def test_tainted_nodes_count_unless_taints_are_honoured(policy: str, where: str 
 
 
 @pytest.mark.parametrize(("policy", "where"), [("Ignore", None), ("Honor", "n1")])
-def test_nodes_a_pod_does_not_want_count_if_affinity_is_ignored(
+def test_nodes_that_affinity_excludes_count_if_affinity_is_ignored(
     policy: str, where: str | None
 ) -> None:
     new = _web(nodeAffinityPolicy=policy)
@@ -134,7 +134,7 @@ def test_pods_of_other_namespaces_do_not_count() -> None:
     assert stage.node_of("new") == "n1"
 
 
-def test_a_pod_that_is_going_does_not_count() -> None:
+def test_a_deleting_pod_does_not_count() -> None:
     def delete(stage: Stage) -> None:
         stage.store.delete(POD, "old", namespace="default")
 
@@ -160,7 +160,7 @@ def test_pods_are_spread_over_hosts() -> None:
     assert sorted(str(where) for where in stage.nodes().values()) == ["n1", "n2", "n3"]
 
 
-def test_a_wish_to_be_spread_forbids_nothing() -> None:
+def test_a_soft_spread_forbids_nothing() -> None:
     stage = play(
         node("n1", zone="a"),
         placed("old", "n1", labels=WEB),

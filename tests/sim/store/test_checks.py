@@ -153,7 +153,7 @@ def change_refusal(store: Store, kind: Kind, new: JsonObject) -> str:
     return error.value.message
 
 
-def test_the_selector_of_a_workload_is_for_ever(store: Store) -> None:
+def test_the_selector_of_a_workload_is_immutable(store: Store) -> None:
     made = store.create(DEPLOYMENT, labelled(a_deployment(), app="web"))
     template = {**made["spec"]["template"], "metadata": {"labels": {"app": "db"}}}
     selector = {"matchLabels": {"app": "db"}}
@@ -175,7 +175,7 @@ def test_most_of_a_stateful_set_stays_what_it_is(store: Store) -> None:
     assert store.replace(STATEFUL_SET, with_spec(made, replicas=3))["spec"]["replicas"] == 3
 
 
-def test_the_template_of_a_job_is_for_ever(store: Store) -> None:
+def test_the_template_of_a_job_is_immutable(store: Store) -> None:
     made = store.create(JOB, in_default("j", spec={"template": TEMPLATE}))
     template = {**made["spec"]["template"], "spec": {**TEMPLATE["spec"], "hostNetwork": True}}
 
@@ -231,7 +231,7 @@ def test_the_template_of_a_job_is_for_ever(store: Store) -> None:
         ),
     ],
 )
-def test_some_fields_are_for_ever(
+def test_some_fields_are_immutable(
     store: Store, kind: Kind, obj: JsonObject, change: JsonObject, why: str
 ) -> None:
     made = store.create(kind, obj)

@@ -13,7 +13,7 @@ CORE: JsonObject = {
 }
 
 
-def test_an_event_has_two_faces(store: Store) -> None:
+def test_an_event_is_served_by_two_apis(store: Store) -> None:
     store.create(EVENT, CORE)
 
     seen = store.get(EVENTS_EVENT, "e", "default")
@@ -33,13 +33,15 @@ def test_an_event_of_the_new_api_is_seen_by_the_old(store: Store) -> None:
     assert store.list(EVENTS_EVENT, Query(fields="regarding.name=other")) == []
 
 
-def test_watchers_see_the_face_they_asked_for(store: Store) -> None:
-    heard: list[tuple[EventType, str]] = []
-    store.subscribe(EVENTS_EVENT, lambda event, _: heard.append((event.type, event.object["note"])))
+def test_watchers_see_events_of_the_api_they_asked_for(store: Store) -> None:
+    received: list[tuple[EventType, str]] = []
+    store.subscribe(
+        EVENTS_EVENT, lambda event, _: received.append((event.type, event.object["note"]))
+    )
     start = store.version
 
     store.create(EVENT, CORE)
 
-    assert heard == [(EventType.ADDED, "hello")]
+    assert received == [(EventType.ADDED, "hello")]
     assert store.since(EVENTS_EVENT, EVERYTHING, start)[0].object["note"] == "hello"
     assert store.page(EVENTS_EVENT, limit=5).items[0]["note"] == "hello"

@@ -80,7 +80,7 @@ def test_what_is_no_longer_applied_goes(store: Store) -> None:
     assert "paused" not in changed["spec"]
 
 
-def test_what_others_own_too_stays(store: Store) -> None:
+def test_fields_that_other_managers_own_too_stay(store: Store) -> None:
     map_of(store, {"a": "1", "b": "2"}, "one")
     map_of(store, {"a": "1"}, "two")
 
@@ -140,7 +140,7 @@ def test_force_takes_a_field_over(store: Store) -> None:
     assert managers(changed)["two"] == {"f:spec": {"f:replicas": {}}}
 
 
-def test_the_same_value_is_shared_in_peace(store: Store) -> None:
+def test_managers_may_share_a_field_with_the_same_value(store: Store) -> None:
     applied(store, a_deployment(replicas=2))
 
     changed = applied(store, {"spec": {"replicas": 2}}, "two")
@@ -187,7 +187,7 @@ def test_untracked_fields_belong_to_before_first_apply(store: Store) -> None:
     assert set(managers(changed)) == {"before-first-apply", "me"}
 
 
-def test_a_named_creator_owns_what_he_made(store: Store) -> None:
+def test_a_named_creator_owns_the_fields_of_the_object(store: Store) -> None:
     made = store.create(DEPLOYMENT, labelled(a_deployment(), app="web"), manager="kubectl")
 
     assert managers(made)["kubectl"]["f:metadata"] == {"f:labels": {".": {}, "f:app": {}}}

@@ -1,4 +1,4 @@
-"""The short ways of those who live in the cluster do what the long ones do."""
+"""The fast paths of the store for simulated controllers do the same as the general calls."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from karpy.errors import Conflict, Forbidden, Invalid, NotFound
 from karpy.model.kinds import NAMESPACE, NODE, POD, PRIORITY_CLASS
 from karpy.ports.objects import EVERYTHING, EventType, Removal
 from karpy.sim.store.store import Store
-from karpy.sim.store.tables import Ears
+from karpy.sim.store.tables import CommitCallbacks
 from tests.sim.store.worlds import SetClock, a_pod, binding_to, labelled, merge_of, with_meta
 
 GENERATED: JsonObject = {
@@ -20,7 +20,7 @@ HELD = ["example.com/wait"]
 
 @pytest.fixture
 def twin(clock: SetClock) -> Store:
-    """Have another store in which the same happens."""
+    """Return a second store with equal objects."""
     return Store(clock)
 
 
@@ -101,39 +101,42 @@ def test_a_status_is_set_as_by_writing_it_anew(store: Store, twin: Store) -> Non
     _bound(twin)
     status = {**pod["status"], "phase": "Running"}
 
-    told = store.set_status(POD, pod, status)
+    written = store.set_status(POD, pod, status)
     twin.patch(POD, "web", merge_of({"status": status}), namespace="default", subresource="status")
 
-    assert told == twin.get(POD, "web", "default") == store.get(POD, "web", "default")
+    assert written == twin.get(POD, "web", "default") == store.get(POD, "web", "default")
 
 
 def test_a_status_that_says_the_same_is_no_write(store: Store) -> None:
     pod = _bound(store)
     version = store.version
 
-    told = store.set_status(POD, pod, dict(pod["status"]))
+    written = store.set_status(POD, pod, dict(pod["status"]))
 
-    assert told is pod
+    assert written is pod
     assert store.version == version
 
 
-def test_what_a_deleted_pod_tells_last_is_heard_as_a_change(store: Store) -> None:
+def test_a_status_of_a_deleting_pod_is_delivered_as_a_change(store: Store) -> None:
     held = _stopping(store)
-    heard: list[str] = []
-    store.listen(POD, Ears(changed=lambda event, _: heard.append(event.object["status"]["phase"])))
+    received: list[str] = []
+    store.listen(
+        POD,
+        CommitCallbacks(changed=lambda event, _: received.append(event.object["status"]["phase"])),
+    )
 
     store.set_status(POD, held, {**held["status"], "phase": "Failed"})
 
-    assert heard == ["Failed"]
+    assert received == ["Failed"]
 
 
 def test_a_node_reports_what_the_rules_do_not_look_at(store: Store) -> None:
     node = store.create(NODE, {"metadata": {"name": "n"}, "status": NODE_STATUS})
 
-    told = store.set_status(NODE, node, {**node["status"], "phase": "Running"})
+    written = store.set_status(NODE, node, {**node["status"], "phase": "Running"})
 
-    assert told["status"] == {**NODE_STATUS, "phase": "Running"}
-    assert store.get(NODE, "n") is told
+    assert written["status"] == {**NODE_STATUS, "phase": "Running"}
+    assert store.get(NODE, "n") is written
 
 
 def test_what_a_node_has_is_checked_when_it_changes(store: Store) -> None:
@@ -185,15 +188,15 @@ def test_no_pod_of_the_same_object_comes_to_a_namespace_that_closes(store: Store
         store.create(POD, pod)
 
 
-def test_ears_hear_each_kind_of_commit(store: Store) -> None:
-    heard: list[str] = []
-    ears = Ears(
-        added=lambda event, _: heard.append(f"added {event.type.name}"),
-        changed=lambda event, _: heard.append(f"changed {event.type.name}"),
-        status=lambda event, _: heard.append(f"status {event.type.name}"),
-        removed=lambda event, _: heard.append(f"removed {event.type.name}"),
+def test_callbacks_are_called_by_the_kind_of_commit(store: Store) -> None:
+    received: list[str] = []
+    callbacks = CommitCallbacks(
+        added=lambda event, _: received.append(f"added {event.type.name}"),
+        changed=lambda event, _: received.append(f"changed {event.type.name}"),
+        status=lambda event, _: received.append(f"status {event.type.name}"),
+        removed=lambda event, _: received.append(f"removed {event.type.name}"),
     )
-    end = store.listen(POD, ears)
+    end = store.listen(POD, callbacks)
 
     pod = store.create(POD, a_pod())
     pod = store.replace(POD, labelled(pod, app="web"))
@@ -202,17 +205,17 @@ def test_ears_hear_each_kind_of_commit(store: Store) -> None:
     end()
     store.create(POD, a_pod())
 
-    assert heard == ["added ADDED", "changed MODIFIED", "status MODIFIED", "removed DELETED"]
+    assert received == ["added ADDED", "changed MODIFIED", "status MODIFIED", "removed DELETED"]
 
 
 def test_a_subscriber_without_statuses_gets_no_status_changes(store: Store) -> None:
-    heard: list[EventType] = []
-    store.listen(POD, Ears(removed=lambda event, _: heard.append(event.type)))
-    store.subscribe_all(lambda _, event, __: heard.append(event.type), hears_statuses=False)
+    received: list[EventType] = []
+    store.listen(POD, CommitCallbacks(removed=lambda event, _: received.append(event.type)))
+    store.subscribe_all(lambda _, event, __: received.append(event.type), includes_statuses=False)
 
     store.set_status(POD, store.create(POD, a_pod()), {"phase": "Failed"})
 
-    assert heard == [EventType.ADDED]
+    assert received == [EventType.ADDED]
 
 
 def test_only_a_controller_has_children(store: Store) -> None:

@@ -272,9 +272,9 @@ def test_objects_are_found_by_their_owners(store: Store) -> None:
     assert [kind for kind, _ in store.by_owner("u2")] == [POD]
 
 
-def test_a_subscriber_hears_of_each_commit_and_what_was_before(store: Store) -> None:
-    heard = []
-    end = store.subscribe(POD, lambda event, before: heard.append((event.type, before)))
+def test_a_subscriber_gets_each_commit_with_the_object_before(store: Store) -> None:
+    received = []
+    end = store.subscribe(POD, lambda event, before: received.append((event.type, before)))
 
     made = store.create(POD, a_pod())
     changed = store.replace(POD, labelled(made, app="web"))
@@ -282,7 +282,7 @@ def test_a_subscriber_hears_of_each_commit_and_what_was_before(store: Store) -> 
     end()
     store.create(POD, a_pod())
 
-    assert heard == [
+    assert received == [
         (EventType.ADDED, None),
         (EventType.MODIFIED, made),
         (EventType.DELETED, changed),
@@ -290,17 +290,17 @@ def test_a_subscriber_hears_of_each_commit_and_what_was_before(store: Store) -> 
 
 
 def test_a_subscriber_to_all_gets_changes_of_every_kind(store: Store) -> None:
-    heard = []
-    end = store.subscribe_all(lambda kind, event, _: heard.append((kind, event.type)))
+    received = []
+    end = store.subscribe_all(lambda kind, event, _: received.append((kind, event.type)))
 
     store.create(NODE, {"metadata": {"name": "n"}})
     end()
     store.create(POD, a_pod())
 
-    assert heard == [(NODE, EventType.ADDED)]
+    assert received == [(NODE, EventType.ADDED)]
 
 
-def test_history_tells_what_happened_after_a_version(store: Store) -> None:
+def test_history_has_the_events_after_a_version(store: Store) -> None:
     start = store.version
     made = store.create(POD, labelled(a_pod(), app="web"))
     store.replace(POD, labelled(made, app="db"))
@@ -316,7 +316,7 @@ def test_history_tells_what_happened_after_a_version(store: Store) -> None:
     assert web[1].object["metadata"]["resourceVersion"] == everything[1].version
 
 
-def test_history_ends_somewhere(clock: SetClock) -> None:
+def test_history_is_bounded(clock: SetClock) -> None:
     store = Store(clock, history=5)
     start = store.version
     add_nodes(store, range(20))

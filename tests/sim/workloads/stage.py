@@ -1,4 +1,4 @@
-"""Workload controllers on virtual time, and kubelets that run their pods, or do not."""
+"""A store with workload controllers on virtual time, and simple kubelets."""
 
 import asyncio
 from collections.abc import Iterator
@@ -87,14 +87,14 @@ class Stage:
         return [each["metadata"]["name"] for each in self.all(kind, labels)]
 
     def pods(self, labels: str = "") -> list[JsonObject]:
-        """Return the pods that are not on their way out."""
+        """Return the pods that are not deleting."""
         return [pod for pod in self.all(POD, labels) if "deletionTimestamp" not in pod["metadata"]]
 
     def pod_names(self, labels: str = "") -> list[str]:
         return [pod["metadata"]["name"] for pod in self.pods(labels)]
 
     def images(self) -> list[str]:
-        """Return the images of the pods that are not on their way out."""
+        """Return the images of the pods that are not deleting."""
         return sorted(pod["spec"]["containers"][0]["image"] for pod in self.pods())
 
     def events(self, name: str) -> list[str]:
@@ -118,7 +118,7 @@ class Stage:
         self.store.create(POD, binding, subresource="binding")
 
     def report(self, pod: str, phase: str, *, is_ready: bool = False, **status: object) -> None:
-        """Write what a kubelet would."""
+        """Write a pod status as a kubelet does."""
         now = time_text(self.clock.now())
         ready = {
             "type": "Ready",
@@ -130,7 +130,7 @@ class Stage:
         )
 
     def run(self, pod: str, node: str = "n1") -> None:
-        """Have a pod run and be Ready."""
+        """Make a pod Running and Ready."""
         if not self.get(POD, pod)["spec"].get("nodeName"):
             self.bind(pod, node)
         self.report(pod, "Running", is_ready=True)
@@ -140,9 +140,9 @@ class Stage:
         if event.type is EventType.ADDED and self._start is not None:
             self._count += 1
             loop.call_later(self._start, self._begin, meta["name"], f"n{self._count % 3}")
-        is_going = "deletionTimestamp" in meta
+        is_deleting = "deletionTimestamp" in meta
         was_going = before is not None and "deletionTimestamp" in before["metadata"]
-        if event.type is EventType.MODIFIED and is_going and not was_going:
+        if event.type is EventType.MODIFIED and is_deleting and not was_going:
             loop.call_later(self._stop, self._end, meta["name"], meta["uid"])
 
     def _begin(self, pod: str, node: str) -> None:
@@ -158,7 +158,7 @@ class Stage:
 
 @contextmanager
 def on_stage(*, start: float | None = 1.0, stop: float = 1.0) -> Iterator[Stage]:
-    """Set a stage on the running loop."""
+    """Run a stage on the running loop."""
     stage = Stage(start=start, stop=stop)
     stage.workloads.start()
     try:
@@ -175,7 +175,7 @@ def template(app: str, image: str = "app:1", **spec: object) -> JsonObject:
 
 
 def workload(app: str, replicas: int = 3, **spec: object) -> JsonObject:
-    """Return the spec that Deployments, ReplicaSets and StatefulSets have in common."""
+    """Return a spec for Deployments, ReplicaSets and StatefulSets."""
     return {
         "replicas": replicas,
         "selector": {"matchLabels": {"app": app}},

@@ -138,7 +138,7 @@ async def test_a_suspended_cron_job_starts_nothing_and_makes_up_for_the_last_tim
 
 
 @on_virtual_time
-async def test_what_is_too_late_is_not_made_up_for() -> None:
+async def test_a_start_beyond_its_deadline_is_skipped() -> None:
     with on_stage() as stage:
         stage.add(CRON_JOB, "report", _spec(suspend=True, startingDeadlineSeconds=60))
         await settle(1.5 * HOUR)
@@ -214,7 +214,7 @@ async def test_many_missed_times_cause_an_event_and_one_job() -> None:
 
 
 @on_virtual_time
-async def test_a_cron_job_takes_everything_with_it() -> None:
+async def test_a_deleted_cron_job_deletes_its_jobs_and_pods() -> None:
     with on_stage() as stage:
         stage.add(CRON_JOB, "report", _spec())
         await settle(HOUR + 5)

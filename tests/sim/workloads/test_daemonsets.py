@@ -58,7 +58,7 @@ async def test_every_node_gets_a_pod() -> None:
 
 
 @on_virtual_time
-async def test_a_pod_is_made_for_one_node_and_puts_up_with_much() -> None:
+async def test_a_pod_is_created_for_one_node_with_the_tolerations_of_daemons() -> None:
     with on_stage(start=None) as stage:
         stage.node("n1")
         stage.add(DAEMON_SET, "agent", _spec())
@@ -131,7 +131,7 @@ async def test_a_node_is_chosen_by_its_labels_as_they_are_now() -> None:
 
 
 @on_virtual_time
-async def test_a_taint_keeps_pods_away_and_the_worst_ones_drive_them_off() -> None:
+async def test_a_taint_keeps_pods_away_and_no_execute_evicts_them() -> None:
     with on_stage(start=None) as stage:
         _three_nodes(stage)
         stage.add(DAEMON_SET, "agent", _spec())
@@ -236,7 +236,9 @@ async def test_an_update_takes_one_node_after_the_other() -> None:
 
 @pytest.mark.parametrize(("unavailable", "updated"), [(2, 2), ("50%", 2), ("100%", 3), ("1%", 1)])
 @on_virtual_time
-async def test_so_many_nodes_at_a_time_are_updated(unavailable: int | str, updated: int) -> None:
+async def test_max_unavailable_limits_how_many_nodes_are_updated_at_a_time(
+    unavailable: int | str, updated: int
+) -> None:
     with on_stage(start=None) as stage:
         _three_nodes(stage)
         strategy = _rolling(maxUnavailable=unavailable)
@@ -288,7 +290,7 @@ async def test_on_delete_updates_only_deleted_pods() -> None:
 
 
 @on_virtual_time
-async def test_only_so_many_revisions_are_kept() -> None:
+async def test_old_revisions_are_deleted_beyond_the_history_limit() -> None:
     with on_stage(start=None) as stage:
         stage.add(DAEMON_SET, "agent", _spec(revisionHistoryLimit=1))
         await settle()
@@ -302,7 +304,7 @@ async def test_only_so_many_revisions_are_kept() -> None:
 
 
 @on_virtual_time
-async def test_a_daemon_set_takes_everything_with_it() -> None:
+async def test_a_deleted_daemon_set_deletes_its_pods_and_revisions() -> None:
     with on_stage(start=None) as stage:
         _three_nodes(stage)
         stage.add(DAEMON_SET, "agent", _spec())

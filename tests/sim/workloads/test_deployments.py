@@ -190,7 +190,7 @@ async def test_annotations_reach_the_replica_set_without_a_rollout() -> None:
 
 
 @on_virtual_time
-async def test_a_deployment_takes_everything_with_it() -> None:
+async def test_a_deleted_deployment_deletes_its_replica_sets_and_pods() -> None:
     with on_stage() as stage:
         stage.add(DEPLOYMENT, "web", workload("web"))
         await settle(5)

@@ -2,11 +2,11 @@ import pytest
 
 from karpy.codec.fields import JsonObject
 from karpy.sim.workloads.eligibility import (
-    HERE,
-    LEFT_ALONE,
-    NOWHERE,
+    ALLOWED,
+    DENIED,
+    NO_NEW_POD,
     Eligibility,
-    Stay,
+    Permission,
     aimed_at,
     target_of,
 )
@@ -30,46 +30,48 @@ def _affinity(*terms: JsonObject) -> JsonObject:
 @pytest.mark.parametrize(
     ("spec", "node", "expected"),
     [
-        ({}, _node(), HERE),
-        ({}, _node("a:PreferNoSchedule"), HERE),
-        ({}, _node("a:NoSchedule"), LEFT_ALONE),
-        ({}, _node("a:NoExecute"), NOWHERE),
-        ({}, _node("a:NoSchedule", "a:NoExecute"), NOWHERE),
-        ({}, _node("node.kubernetes.io/not-ready:NoExecute"), HERE),
-        ({}, _node("node.kubernetes.io/not-ready:NoSchedule"), LEFT_ALONE),
-        ({}, _node("node.kubernetes.io/unschedulable:NoSchedule"), HERE),
-        ({}, _node("node.kubernetes.io/network-unavailable:NoSchedule"), LEFT_ALONE),
+        ({}, _node(), ALLOWED),
+        ({}, _node("a:PreferNoSchedule"), ALLOWED),
+        ({}, _node("a:NoSchedule"), NO_NEW_POD),
+        ({}, _node("a:NoExecute"), DENIED),
+        ({}, _node("a:NoSchedule", "a:NoExecute"), DENIED),
+        ({}, _node("node.kubernetes.io/not-ready:NoExecute"), ALLOWED),
+        ({}, _node("node.kubernetes.io/not-ready:NoSchedule"), NO_NEW_POD),
+        ({}, _node("node.kubernetes.io/unschedulable:NoSchedule"), ALLOWED),
+        ({}, _node("node.kubernetes.io/network-unavailable:NoSchedule"), NO_NEW_POD),
         (
             {"hostNetwork": True},
             _node("node.kubernetes.io/network-unavailable:NoSchedule"),
-            HERE,
+            ALLOWED,
         ),
-        ({"tolerations": [{"operator": "Exists"}]}, _node("a:NoExecute"), HERE),
-        ({"nodeSelector": {"disk": "ssd"}}, _node(), NOWHERE),
-        ({"nodeSelector": {"disk": "ssd"}}, _node(disk="ssd"), HERE),
-        ({"nodeName": "n1"}, _node(), HERE),
-        ({"nodeName": "n2"}, _node(), NOWHERE),
-        (_affinity(), _node(), NOWHERE),
-        (_affinity({}), _node(), NOWHERE),
+        ({"tolerations": [{"operator": "Exists"}]}, _node("a:NoExecute"), ALLOWED),
+        ({"nodeSelector": {"disk": "ssd"}}, _node(), DENIED),
+        ({"nodeSelector": {"disk": "ssd"}}, _node(disk="ssd"), ALLOWED),
+        ({"nodeName": "n1"}, _node(), ALLOWED),
+        ({"nodeName": "n2"}, _node(), DENIED),
+        (_affinity(), _node(), DENIED),
+        (_affinity({}), _node(), DENIED),
         (
             _affinity({"matchExpressions": [{"key": "cpus", "operator": "Gt", "values": ["4"]}]}),
             _node(cpus="8"),
-            HERE,
+            ALLOWED,
         ),
         (
             _affinity({"matchExpressions": [{"key": "disk", "operator": "Exists"}]}),
             _node(),
-            NOWHERE,
+            DENIED,
         ),
-        (aimed_at({}, "n1"), _node(), HERE),
-        (aimed_at({}, "n2"), _node(), NOWHERE),
+        (aimed_at({}, "n1"), _node(), ALLOWED),
+        (aimed_at({}, "n2"), _node(), DENIED),
     ],
 )
-def test_a_node_is_meant_or_not(spec: JsonObject, node: JsonObject, expected: Stay) -> None:
+def test_a_node_allows_new_pods_running_pods_or_none(
+    spec: JsonObject, node: JsonObject, expected: Permission
+) -> None:
     assert Eligibility(spec).of(node) == expected
 
 
-def test_other_affinities_are_kept_when_a_pod_is_aimed_at_a_node() -> None:
+def test_pod_affinity_is_kept_when_a_pod_gets_the_affinity_to_a_node() -> None:
     spec = {"affinity": {"podAntiAffinity": {"x": 1}, "nodeAffinity": {"preferred": 2}}}
 
     aimed = aimed_at(spec, "n1")
@@ -80,5 +82,5 @@ def test_other_affinities_are_kept_when_a_pod_is_aimed_at_a_node() -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, _affinity({"matchFields": []})])
-def test_a_pod_that_is_aimed_at_nothing_has_no_target(spec: JsonObject) -> None:
+def test_a_pod_without_affinity_to_a_node_has_no_target(spec: JsonObject) -> None:
     assert target_of({"spec": spec}) == ""

@@ -67,7 +67,7 @@ async def test_each_index_may_have_a_limit_of_its_own() -> None:
 
 
 @on_virtual_time
-async def test_too_many_failed_indexes_are_the_end() -> None:
+async def test_a_job_fails_after_too_many_failed_indexes() -> None:
     with on_stage(start=None) as stage:
         spec = job_spec(
             completionMode="Indexed",
@@ -88,7 +88,7 @@ async def test_too_many_failed_indexes_are_the_end() -> None:
 
 
 @on_virtual_time
-async def test_some_indexes_may_be_enough() -> None:
+async def test_a_success_policy_may_need_only_some_indexes() -> None:
     with on_stage(start=None) as stage:
         spec = job_spec(
             completionMode="Indexed",
@@ -114,7 +114,7 @@ async def test_some_indexes_may_be_enough() -> None:
     [("FailJob", 42, 1, "PodFailurePolicy"), ("Ignore", 42, None, ""), ("FailJob", 1, 1, "")],
 )
 @on_virtual_time
-async def test_an_exit_code_may_decide(
+async def test_a_failure_policy_may_decide_by_the_exit_code(
     action: str, code: int, failed: int | None, ended: str
 ) -> None:
     with on_stage() as stage:
@@ -130,7 +130,7 @@ async def test_an_exit_code_may_decide(
 
 
 @on_virtual_time
-async def test_a_disruption_may_be_forgiven() -> None:
+async def test_a_failure_policy_may_ignore_a_disruption() -> None:
     with on_stage() as stage:
         rule = {
             "action": "Ignore",

@@ -113,7 +113,7 @@ async def test_a_failed_pod_is_tried_again_ever_more_slowly() -> None:
 
 
 @on_virtual_time
-async def test_too_many_failures_are_the_end() -> None:
+async def test_a_job_fails_after_too_many_failures() -> None:
     with on_stage() as stage:
         stage.add(JOB, "sum", job_spec(backoffLimit=1, parallelism=2, completions=2))
         await settle(2)
@@ -152,7 +152,7 @@ async def test_a_job_has_failed_only_when_its_pods_have_stopped() -> None:
 
 
 @on_virtual_time
-async def test_containers_that_restart_too_often_are_the_end() -> None:
+async def test_a_job_fails_after_too_many_restarts_of_containers() -> None:
     with on_stage() as stage:
         spec = job_spec(backoffLimit=3)
         spec["template"]["spec"]["restartPolicy"] = "OnFailure"
@@ -197,7 +197,7 @@ async def test_a_pod_that_stops_is_replaced_only_once_it_has_failed_if_the_job_s
 
 
 @on_virtual_time
-async def test_a_suspended_job_rests() -> None:
+async def test_a_suspended_job_runs_no_pods() -> None:
     with on_stage() as stage:
         stage.add(JOB, "sum", job_spec(suspend=True, activeDeadlineSeconds=60))
         await settle(100)
@@ -231,7 +231,7 @@ async def test_lower_parallelism_stops_pods_without_calling_them_failed() -> Non
 
 
 @on_virtual_time
-async def test_a_finished_job_goes_when_its_time_is_over() -> None:
+async def test_a_finished_job_is_deleted_after_its_ttl() -> None:
     with on_stage() as stage:
         stage.add(JOB, "sum", job_spec(ttlSecondsAfterFinished=100))
         await settle(2)
@@ -260,7 +260,7 @@ async def test_a_job_takes_its_pods_with_it(propagation: str) -> None:
 
 
 @on_virtual_time
-async def test_pods_of_an_orphaning_job_stay_and_are_held_by_nothing() -> None:
+async def test_orphaned_pods_of_a_job_stay_without_the_finalizer() -> None:
     with on_stage() as stage:
         stage.add(JOB, "sum", job_spec())
         await settle(2)

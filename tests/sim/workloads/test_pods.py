@@ -64,7 +64,9 @@ def _pod(
         "a cost that is no number counts for nothing",
     ],
 )
-def test_the_pod_that_is_missed_least_goes_first(goes: JsonObject, stays: JsonObject) -> None:
+def test_pods_are_deleted_in_the_order_of_kube_controller_manager(
+    goes: JsonObject, stays: JsonObject
+) -> None:
     crowd = {"n1": 1, "n2": 2}
 
     assert first_to_go([stays, goes], crowd, NOW) == [goes, stays]
@@ -94,7 +96,7 @@ def test_the_next_pod_to_become_available_says_when_to_look_again() -> None:
 
 
 @pytest.mark.parametrize("pod", [_pod("a"), _pod("a", phase="Pending")])
-def test_what_runs_or_will_is_active(pod: JsonObject) -> None:
+def test_pending_and_running_pods_are_active(pod: JsonObject) -> None:
     assert is_active(pod)
 
 
@@ -106,5 +108,5 @@ def test_what_runs_or_will_is_active(pod: JsonObject) -> None:
         _pod("a", deletionTimestamp=LATELY),
     ],
 )
-def test_what_has_ended_or_is_going_is_not_active(pod: JsonObject) -> None:
+def test_finished_and_deleting_pods_are_not_active(pod: JsonObject) -> None:
     assert not is_active(pod)

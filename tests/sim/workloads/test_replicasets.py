@@ -136,7 +136,7 @@ async def test_a_pod_of_another_owner_is_left_alone() -> None:
 
 
 @on_virtual_time
-async def test_a_pod_that_ceases_to_match_is_let_go_and_replaced() -> None:
+async def test_a_pod_that_ceases_to_match_is_released_and_replaced() -> None:
     with on_stage() as stage:
         stage.add(REPLICA_SET, "web", workload("web", replicas=1))
         await settle(2)
@@ -269,7 +269,7 @@ async def test_pods_go_with_their_replica_set() -> None:
 
 
 @on_virtual_time
-async def test_a_replica_set_that_is_going_makes_nothing() -> None:
+async def test_a_deleting_replica_set_creates_no_pods() -> None:
     with on_stage(stop=30) as stage:
         stage.add(REPLICA_SET, "web", workload("web"))
         await settle(2)
@@ -282,7 +282,7 @@ async def test_a_replica_set_that_is_going_makes_nothing() -> None:
 
 
 @on_virtual_time
-async def test_a_namespace_takes_everything_with_it() -> None:
+async def test_a_deleted_namespace_deletes_everything_in_it() -> None:
     with on_stage() as stage:
         stage.store.create(NAMESPACE, {"metadata": {"name": "shop"}})
         meta = {"name": "web", "namespace": "shop"}

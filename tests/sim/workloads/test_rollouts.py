@@ -73,7 +73,7 @@ async def test_enough_pods_stay_available_all_the_time() -> None:
 
 
 @on_virtual_time
-async def test_pods_that_do_not_work_go_first() -> None:
+async def test_unhealthy_pods_are_deleted_first() -> None:
     """A rollout to something better must not wait for something broken."""
     with on_stage(start=None) as stage:
         strategy = rolling(0, 1)
@@ -108,7 +108,7 @@ async def test_recreate_waits_until_all_old_pods_are_gone() -> None:
 
 
 @on_virtual_time
-async def test_going_back_uses_the_old_replica_set_again() -> None:
+async def test_a_rollback_uses_the_old_replica_set_again() -> None:
     """What `kubectl rollout undo` does is to write the old template."""
     with on_stage() as stage:
         stage.add(DEPLOYMENT, "web", workload("web"))
@@ -146,7 +146,7 @@ async def test_a_rollout_overtaken_by_another_goes_straight_to_the_last() -> Non
 
 
 @on_virtual_time
-async def test_only_so_many_old_replica_sets_are_kept() -> None:
+async def test_old_replica_sets_are_deleted_beyond_the_history_limit() -> None:
     with on_stage() as stage:
         stage.add(DEPLOYMENT, "web", workload("web", replicas=1, revisionHistoryLimit=2))
         await settle(5)

@@ -40,7 +40,7 @@ async def test_pods_come_one_after_the_other() -> None:
 
 
 @on_virtual_time
-async def test_a_pod_knows_which_one_it_is() -> None:
+async def test_a_pod_has_identity_labels() -> None:
     with on_stage() as stage:
         owner = stage.add(STATEFUL_SET, "db", _spec(1))
         await settle(2)
@@ -223,7 +223,7 @@ async def test_on_delete_updates_only_deleted_pods() -> None:
 
 
 @on_virtual_time
-async def test_going_back_makes_the_old_revision_the_latest() -> None:
+async def test_a_rollback_makes_the_old_revision_the_latest() -> None:
     with on_stage() as stage:
         stage.add(STATEFUL_SET, "db", _spec(1))
         await settle(5)
@@ -239,7 +239,7 @@ async def test_going_back_makes_the_old_revision_the_latest() -> None:
 
 
 @on_virtual_time
-async def test_only_so_many_revisions_are_kept() -> None:
+async def test_old_revisions_are_deleted_beyond_the_history_limit() -> None:
     with on_stage() as stage:
         stage.add(STATEFUL_SET, "db", _spec(1, revisionHistoryLimit=1))
         await settle(5)

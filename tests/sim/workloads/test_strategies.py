@@ -50,7 +50,7 @@ def _deployment(replicas: int, surge: int | str = 0, **spec: object) -> JsonObje
         ({"spec": {"replicas": 4, "strategy": {"type": "Recreate"}}}, (0, 0)),
     ],
 )
-def test_a_deployment_says_how_far_its_pods_may_stray(
+def test_a_deployment_has_limits_of_surge_and_unavailable_pods(
     deployment: JsonObject, expected: tuple[int, int]
 ) -> None:
     assert (surge(deployment), unavailable(deployment)) == expected
@@ -64,9 +64,7 @@ def test_a_deployment_says_how_far_its_pods_may_stray(
         ({"progressDeadlineSeconds": 2**31 - 1, "revisionHistoryLimit": 2**31 - 1}, (None, None)),
     ],
 )
-def test_limits_may_be_without_end(
-    spec: JsonObject, expected: tuple[int | None, int | None]
-) -> None:
+def test_limits_may_be_absent(spec: JsonObject, expected: tuple[int | None, int | None]) -> None:
     deployment = {"spec": spec}
 
     assert (deadline(deployment), history(deployment)) == expected

@@ -56,7 +56,7 @@ async def test_claims_are_kept_unless_the_set_says_otherwise() -> None:
 
 
 @on_virtual_time
-async def test_claims_go_when_the_set_is_scaled_down_if_it_says_so() -> None:
+async def test_claims_are_deleted_on_scale_down_if_the_policy_says_so() -> None:
     with on_stage() as stage:
         policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
         spec = _spec(2, volumeClaimTemplates=[CLAIM], persistentVolumeClaimRetentionPolicy=policy)
@@ -74,7 +74,7 @@ async def test_claims_go_when_the_set_is_scaled_down_if_it_says_so() -> None:
 
 
 @on_virtual_time
-async def test_claims_go_with_the_set_if_it_says_so() -> None:
+async def test_claims_are_deleted_with_the_set_if_the_policy_says_so() -> None:
     with on_stage() as stage:
         policy = {"whenScaled": "Retain", "whenDeleted": "Delete"}
         spec = _spec(2, volumeClaimTemplates=[CLAIM], persistentVolumeClaimRetentionPolicy=policy)
@@ -92,7 +92,7 @@ async def test_claims_go_with_the_set_if_it_says_so() -> None:
 
 
 @on_virtual_time
-async def test_a_pod_does_not_get_the_claim_of_a_predecessor_that_is_going() -> None:
+async def test_a_pod_does_not_get_a_deleting_claim_of_its_predecessor() -> None:
     with on_stage(stop=10) as stage:
         policy = {"whenScaled": "Delete", "whenDeleted": "Delete"}
         spec = _spec(2, volumeClaimTemplates=[CLAIM], persistentVolumeClaimRetentionPolicy=policy)

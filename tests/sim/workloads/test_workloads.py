@@ -19,12 +19,12 @@ async def _story() -> str:
         return json.dumps([stage.all(kind) for kind in kinds])
 
 
-def test_the_same_story_ends_the_same() -> None:
+def test_equal_runs_give_equal_objects() -> None:
     assert run(_story()) == run(_story())
 
 
 @on_virtual_time
-async def test_nothing_happens_once_they_have_stopped() -> None:
+async def test_stopped_controllers_do_nothing() -> None:
     with on_stage() as stage:
         stage.add(DEPLOYMENT, "web", workload("web"))
         await settle(5)
@@ -53,7 +53,7 @@ async def test_events_may_be_left_out() -> None:
 
 
 @on_virtual_time
-async def test_pods_that_change_one_shortly_after_the_other_are_looked_at_together() -> None:
+async def test_changes_of_pods_in_quick_succession_are_reconciled_together() -> None:
     with on_stage(start=None) as stage:
         stage.workloads.stop()
         patient = Workloads(stage.store, stage.clock, patience_seconds=1)

@@ -1,1 +1,1 @@
-"""A cloud in memory: it sells out, changes its prices, takes its time and takes machines back."""
+"""A cloud in memory, with limited stock, changing prices, delays and interruptions."""

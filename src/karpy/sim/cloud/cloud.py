@@ -1,4 +1,4 @@
-"""CloudProvider in memory."""
+"""A CloudProvider in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -27,21 +27,21 @@ _HOUR: Final = 3600
 _HOURS_MAX: Final = 24 * 365
 
 TaintsOf = Callable[[LaunchSpec], Sequence[JsonObject]]
-"""Says what taints the user data of a launch gives to its kubelet."""
+"""Returns the taints with which the kubelet of a launch registers."""
 
 
 class Metal(Protocol):
-    """What boots machines and switches them off."""
+    """Boots and halts machines."""
 
     def boot(self, hardware: Hardware) -> None:
-        """Switch a machine on."""
+        """Boot a machine."""
 
     def halt(self, name: str) -> None:
-        """Switch a machine off for good."""
+        """Halt a machine for ever."""
 
 
 class _Instance(Struct):
-    """A machine and what the cloud knows of it; changes until it ends."""
+    """The state of a machine in the cloud; changes until the machine is terminated."""
 
     machine: Machine
     node: str
@@ -51,10 +51,10 @@ class _Instance(Struct):
 
 class SimCloud:
     """
-    A CloudProvider that sells a catalog and boots machines.
+    A CloudProvider that launches machines of a catalog and boots them.
 
-    A launch takes the cheapest of its options that is left. The same token never starts a second
-    machine: it gets the first one again, ended or not. A machine that ends leaves its Node behind.
+    A launch takes the cheapest of its options in stock. A repeated token never starts a second
+    machine: it returns the first one, terminated or not. The Node of a terminated machine stays.
     """
 
     def __init__(
@@ -83,17 +83,17 @@ class SimCloud:
 
     @property
     def name(self) -> str:
-        """What metrics and logs call the provider."""
+        """The name of the provider in metrics and logs."""
         return "simulated"
 
     def start(self) -> None:
-        """Do nothing: machines boot whether there is an operator or not."""
+        """Do nothing: machines boot without an operator."""
 
     async def close(self) -> None:
         """Do nothing: the cloud is not part of any operator."""
 
     def catalog(self) -> Catalog:
-        """Return all instance types, also those that are sold out now."""
+        """Return all instance types, including those that are sold out now."""
         return self.market.catalog()
 
     async def launch(self, spec: LaunchSpec) -> Machine:
@@ -104,7 +104,7 @@ class SimCloud:
         return instance.machine
 
     async def terminate(self, provider_id: str) -> None:
-        """Ask for the end of a machine; raise MachineNotFound once it is gone."""
+        """Terminate a machine; raise MachineNotFound once it is gone."""
         instance = self._present(provider_id)
         if not instance.machine.is_terminating:
             instance.machine = replace(instance.machine, is_terminating=True)
@@ -124,7 +124,7 @@ class SimCloud:
 
     @property
     def repair_policies(self) -> tuple[RepairPolicy, ...]:
-        """Which nodes are called broken: none."""
+        """The node conditions that make a node unhealthy: none."""
         return ()
 
     async def reboot(self, provider_id: str, operation: str) -> None:
@@ -133,39 +133,39 @@ class SimCloud:
         raise RebootUnsupported(provider=self.name)
 
     def interruptions(self) -> AsyncIterator[Interruption]:
-        """Tell which machines the cloud wants back, as it gives notice."""
+        """Return a stream of the interruptions from now on."""
         return self._interruptions.listen()
 
     def interrupt(self, provider_id: str) -> None:
-        """Give notice to a machine; it ends when its time is up."""
+        """Interrupt a machine: publish the notice, and terminate it at the end of the notice."""
         instance = self._present(provider_id)
         now = self._clock.now()
         ends = now + timedelta(seconds=self._terms.notice_seconds)
-        self._interruptions.tell(Interruption(instance.machine.provider_id, now, ends))
+        self._interruptions.publish(Interruption(instance.machine.provider_id, now, ends))
         self._later(self._terms.notice_seconds, self._end, provider_id)
 
     def kill(self, provider_id: str) -> None:
-        """End a machine at once, as a user of the console does."""
+        """Terminate a machine at once, as a user of the cloud console does."""
         self._present(provider_id)
         self._end(provider_id)
 
     def set_drift(self, claim: str, how: str | None) -> None:
-        """Have a claim's machine differ from its node class, or not."""
+        """Set the drift reason of a NodeClaim's machine; None ends the drift."""
         if how is None:
             self._drift.pop(claim, None)
         else:
             self._drift[claim] = how
 
     def refuse(self, node_class: str, problem: str) -> None:
-        """Launch nothing with a node class; an empty problem ends that."""
+        """Refuse launches with a node class; an empty problem allows them again."""
         self._refused[node_class] = problem
 
     def spoil(self, launches: int = 1) -> None:
-        """Have the machines of the next launches boot and never join."""
+        """Let the machines of the next launches boot and never join."""
         self._duds += launches
 
     def node_of(self, provider_id: str) -> str:
-        """Return the name of a machine's Node, gone or not."""
+        """Return the name of a machine's Node, terminated or not."""
         instance = self._instances.get(provider_id)
         if instance is None:
             raise MachineNotFound(provider_id=provider_id)
@@ -177,7 +177,7 @@ class SimCloud:
         return instance is not None and not instance.is_gone
 
     def stop(self) -> None:
-        """Let nothing end any more."""
+        """Cancel all pending terminations and interruptions."""
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
@@ -232,7 +232,7 @@ class SimCloud:
         )
 
     def _lifetime(self) -> float:
-        """Draw how many seconds a spot machine is left alone."""
+        """Draw the seconds until a spot machine is interrupted."""
         hours = 0
         while hours < _HOURS_MAX and not self._draws.happens(self._terms.interruption_percent):
             hours += 1
@@ -268,7 +268,7 @@ class SimCloud:
 
 
 def _labels(bought: Bought) -> dict[str, str]:
-    """Return what is certain of a node once its offering is chosen."""
+    """Return the labels of a node that follow from its offering."""
     requirements: Requirements = {**bought.type.requirements, **bought.offering.requirements}
     certain = {
         key: next(iter(each.values))

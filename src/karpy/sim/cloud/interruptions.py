@@ -1,4 +1,4 @@
-"""Machines that a cloud wants back."""
+"""Spot interruptions of a simulated cloud."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Interruption(Struct, frozen=True):
-    """A machine that will end soon, and when."""
+    """A machine that will be terminated, and when."""
 
     provider_id: str
     at: datetime
@@ -17,23 +17,23 @@ class Interruption(Struct, frozen=True):
 
 
 class Interruptions:
-    """Passes interruptions on to listeners, to each from the moment it began to listen."""
+    """Delivers interruptions to listeners, to each from the moment it began to listen."""
 
     def __init__(self) -> None:
         self._queues: list[asyncio.Queue[Interruption]] = []
 
-    def tell(self, interruption: Interruption) -> None:
-        """Let all listeners know."""
+    def publish(self, interruption: Interruption) -> None:
+        """Deliver an interruption to all listeners."""
         for queue in self._queues:
             queue.put_nowait(interruption)
 
     def listen(self) -> AsyncIterator[Interruption]:
-        """Return one interruption after the other, from now on."""
+        """Return a stream of the interruptions from now on."""
         queue: asyncio.Queue[Interruption] = asyncio.Queue()
         self._queues.append(queue)
-        return self._tell_on(queue)
+        return self._forward(queue)
 
-    async def _tell_on(self, queue: asyncio.Queue[Interruption]) -> AsyncIterator[Interruption]:
+    async def _forward(self, queue: asyncio.Queue[Interruption]) -> AsyncIterator[Interruption]:
         try:
             while True:
                 yield await queue.get()

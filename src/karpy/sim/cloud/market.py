@@ -1,4 +1,4 @@
-"""What a simulated cloud sells: how much of it is left, and at which price."""
+"""The stock and the prices of a simulated cloud."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -22,20 +22,20 @@ class Good(Struct, frozen=True, order=True):
 
 
 class MarketChange(Struct, frozen=True):
-    """From a moment on, goods have another price or stock; empty fields mean all goods."""
+    """A change of price or stock at a moment; empty fields match all goods."""
 
     after: timedelta
-    """Counted from when the market opened."""
+    """Time since the market opened."""
     instance_type: str = ""
     zone: str = ""
     capacity_type: str = ""
     price: int | None = None
-    """Micro-dollars per hour; None leaves it."""
+    """Micro-dollars per hour; None leaves the price."""
     percent: int | None = None
-    """Or so many hundredths of the price in the catalog."""
+    """The price in percent of the catalog price; None leaves it."""
     stock: int | None = None
     is_unlimited: bool = False
-    """Whether any number can be launched from now on."""
+    """Whether the stock is unlimited from then on."""
 
     def concerns(self, good: Good) -> bool:
         return (
@@ -46,7 +46,7 @@ class MarketChange(Struct, frozen=True):
 
 
 class _Ware(Struct):
-    """A good as it is now; changes as it is bought and as the timetable says."""
+    """The current price and stock of a good; changes by launches and by the timetable."""
 
     price: int
     usual_price: int
@@ -55,7 +55,7 @@ class _Ware(Struct):
 
 
 class Bought(Struct, frozen=True):
-    """What a launch got."""
+    """The good and the offering that a launch took."""
 
     good: Good
     type: InstanceType
@@ -68,11 +68,11 @@ _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 class Market:
     """
-    Sells the goods of a catalog.
+    The stock and the prices of the offerings of a catalog.
 
-    Stock is None while there is no end of it. Buyers do not see the stock: like a real cloud, the
-    market only says no. What was sold out is told as unavailable for `memory` afterwards, as
-    providers remember it.
+    A stock of None is unlimited. Buyers do not see the stock: like a real cloud, the market only
+    refuses. A good that was refused is unavailable in the catalog for `memory`, as in the cache of
+    a provider.
     """
 
     def __init__(
@@ -100,36 +100,36 @@ class Market:
         self._forgets_at = _NEVER
 
     def catalog(self) -> Catalog:
-        """Return everything on sale, at the prices of now."""
+        """Return the catalog with current prices and availability."""
         self._keep_up()
         if self._told is None or self._clock.now() >= self._forgets_at:
             self._told = self._as_of_now()
         return self._told
 
     def stock(self, good: Good) -> int | None:
-        """Say how much is left; None is as much as you like."""
+        """Return the stock of a good; None is unlimited."""
         self._keep_up()
         return self._wares[good].stock
 
     def set_stock(self, good: Good, stock: int | None) -> None:
-        """Have so much left from now on."""
+        """Set the stock of a good; None is unlimited."""
         self._wares[good].stock = stock
         self._told = None
 
     def set_price(self, good: Good, price: int) -> None:
-        """Sell at this price from now on, in micro-dollars per hour."""
+        """Set the price of a good, in micro-dollars per hour."""
         self._wares[good].price = price
         self._told = None
 
     def price(self, good: Good) -> int:
-        """Say what a machine costs now, in micro-dollars per hour."""
+        """Return the current price of a good, in micro-dollars per hour."""
         self._keep_up()
         return self._wares[good].price
 
     def buy(
         self, options: tuple[LaunchOption, ...], reservations: tuple[str, ...] = ()
     ) -> Bought | None:
-        """Take the cheapest option that is left; None if all are sold out."""
+        """Take the cheapest option in stock; None if all are sold out."""
         self._keep_up()
         wanted = [good for option in options for good in self._goods(option, reservations)]
         for good in sorted(wanted, key=lambda good: (self._wares[good].price, good)):
@@ -145,7 +145,7 @@ class Market:
         return None
 
     def give_back(self, good: Good) -> None:
-        """Have one more for sale, if they are counted."""
+        """Increase the stock of a good by one, if it is limited."""
         ware = self._wares[good]
         if ware.stock is not None:
             ware.stock += 1
@@ -206,8 +206,8 @@ class Market:
         is_sold_out = ware.stock == 0 and not offering.is_available
         is_available = ware.sold_out_until <= now and not is_sold_out
         left = (ware.stock or 0) if offering.is_reserved else offering.reservation_capacity
-        told = ware.price, is_available, left
-        if told == (offering.price, offering.is_available, offering.reservation_capacity):
+        current = ware.price, is_available, left
+        if current == (offering.price, offering.is_available, offering.reservation_capacity):
             return offering
         return replace(
             offering, price=ware.price, is_available=is_available, reservation_capacity=left

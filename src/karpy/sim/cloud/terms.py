@@ -1,4 +1,4 @@
-"""How a simulated cloud treats its customers."""
+"""Delays and failure rates of a simulated cloud."""
 
 from typing import Final
 
@@ -12,22 +12,22 @@ class Terms(Struct, frozen=True):
     """Delays in seconds, and chances in percent, by seed."""
 
     answer_seconds: float = 1.0
-    """From the call to the answer of a launch; the machine exists from the start of it."""
+    """Duration of a launch call; the machine exists from its start."""
     end_seconds: float = 30.0
-    """From the call until a machine has ended."""
+    """From the call to terminate a machine until it is gone."""
     notice_seconds: float = 120.0
-    """From an interruption's notice until the machine ends."""
+    """From the notice of an interruption until the machine is terminated."""
     interruption_percent: int = 0
-    """How likely a spot machine is interrupted within each hour."""
+    """Probability per hour that a spot machine is interrupted."""
     dud_percent: int = 0
-    """How many machines boot and never join."""
+    """Share of machines that boot and never join."""
     taints: tuple[dict[str, str], ...] = (UNREGISTERED,)
-    """What every kubelet registers with."""
+    """Taints with which every kubelet registers."""
     scheme: str = "sim"
-    """What provider IDs begin with."""
+    """The scheme of provider IDs."""
 
     def faster(self, speed: float) -> "Terms":
-        """Return the same terms for a world that is in more of a hurry."""
+        """Return the terms with all delays divided by `speed`."""
         return replace(
             self,
             answer_seconds=self.answer_seconds / speed,

@@ -1,1 +1,1 @@
-"""EC2 in memory, and kubelets for its machines: they join by the user data they were given."""
+"""EC2 in memory, and kubelets for its machines, which join as their user data says."""

@@ -1,4 +1,4 @@
-"""AwsCalls on EC2 in memory, with everything that may go wrong on the way."""
+"""AwsCalls on EC2 in memory, with injected faults."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,11 +20,11 @@ _SERVICES: Final = {
     "GetCallerIdentity": "sts",
 }
 _SECONDS: Final = 0.05
-"""How long an answer takes."""
+"""Latency of a call."""
 
 
 class MemoryCalls:
-    """The calls of one operator; each is a moment at which it may die."""
+    """The AWS client of one operator; faults and crashes can hit each call."""
 
     def __init__(self, cloud: Ec2Cloud, faults: Faults | None = None) -> None:
         self._cloud = cloud
@@ -32,12 +32,12 @@ class MemoryCalls:
 
     @property
     def region(self) -> str:
-        """The region that is worked in."""
+        """The AWS region."""
         return self._cloud.tables.region
 
     @property
     def partition(self) -> str:
-        """The usual one."""
+        """The partition `aws`."""
         return "aws"
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""EC2 and its neighbours in memory: what the provider asks them, on virtual time."""
+"""EC2, IAM, SQS, SSM, EKS and pricing in memory, on virtual time: the calls of the provider."""
 
 import asyncio
 import base64
@@ -29,9 +29,9 @@ Pairs = list[tuple[str, list[str]]]
 
 class Ec2Cloud:
     """
-    An account with a cluster, as calls to AWS find it; `karpy.sim.ec2.calls` makes the calls.
+    An AWS account with a cluster; `karpy.sim.ec2.calls` is the client.
 
-    Requests and answers are those of botocore. What AWS refuses is raised as AwsRefused.
+    Requests and responses have the form of botocore. Refused requests raise AwsRefused.
     """
 
     def __init__(
@@ -49,15 +49,15 @@ class Ec2Cloud:
         """The version of the control plane."""
         self.roles = {f"KarpenterNodeRole-{cluster}"}
         self.instances: dict[str, JsonObject] = {}
-        """As EC2 describes them; those that have ended stay."""
+        """Instances as EC2 describes them, terminated ones included."""
         self.templates: dict[str, JsonObject] = {}
         """By name."""
         self.profiles: dict[str, JsonObject] = {}
         self.images: dict[str, JsonObject] = {}
         self.messages: dict[str, JsonObject] = {}
-        """Those of the queue, by receipt."""
+        """The messages of the queue, by receipt handle."""
         self.launched = 0
-        """How many machines were ever started."""
+        """How many instances were started so far."""
         self._end_seconds = end_seconds
         self._machines = machines
         self._clock = clock
@@ -78,14 +78,14 @@ class Ec2Cloud:
         ]
         self.groups = [{"GroupId": "sg-00000001", "GroupName": "nodes", "Tags": tags}]
 
-    # --- a hand on it -----------------------------------------------------------------------------
+    # --- control by tests -------------------------------------------------------------------------
 
     def alive(self) -> list[JsonObject]:
-        """Return the instances that have not ended and are not about to."""
+        """Return the instances that are neither terminated nor shutting down."""
         return [each for each in self.instances.values() if each["State"]["Name"] in _ALIVE]
 
     def end(self, id_: str) -> None:
-        """End an instance."""
+        """Terminate an instance."""
         instance = self.instances[id_]
         if instance["State"]["Name"] not in _ALIVE:
             return
@@ -116,17 +116,17 @@ class Ec2Cloud:
         self._arrived.set()
 
     def interrupt(self, id_: str, notice: float = 120.0) -> None:
-        """Announce that a spot instance is taken back, and take it back when its time is up."""
+        """Send the interruption warning of a spot instance, and terminate it after the notice."""
         detail = {"instance-id": id_, "instance-action": "terminate"}
         self.announce("EC2 Spot Instance Interruption Warning", detail, "aws.ec2")
         self._timers.append(asyncio.get_running_loop().call_later(notice, self.end, id_))
 
     def stop(self) -> None:
-        """Let nothing happen by itself any more."""
+        """Cancel all timers."""
         for timer in self._timers:
             timer.cancel()
 
-    # --- EC2: what there is -----------------------------------------------------------------------
+    # --- EC2: reads -------------------------------------------------------------------------------
 
     def describe_instance_types(self, request: JsonObject) -> list[JsonObject]:
         _refuse_dry_run(request, "DescribeInstanceTypes")
@@ -190,7 +190,7 @@ class Ec2Cloud:
         chosen = [each for each in found if not names or each["LaunchTemplateName"] in names]
         return [each for each in chosen if has_tags(each["Tags"], _pairs(request))]
 
-    # --- EC2: what is changed ---------------------------------------------------------------------
+    # --- EC2: writes ------------------------------------------------------------------------------
 
     def create_launch_template(self, request: JsonObject) -> JsonObject:
         name = request["LaunchTemplateName"]
@@ -214,7 +214,7 @@ class Ec2Cloud:
         }
 
     def create_fleet(self, request: JsonObject) -> JsonObject:
-        """Launch as the best overrides that are left."""
+        """Launch instances from the best overrides with capacity."""
         overrides = [
             (
                 self.templates[
@@ -323,7 +323,7 @@ class Ec2Cloud:
         self._profile(request, "RemoveRoleFromInstanceProfile")["Roles"] = []
         return {}
 
-    # --- others -----------------------------------------------------------------------------------
+    # --- EKS, pricing, SSM, SQS, STS --------------------------------------------------------------
 
     def describe_cluster(self, request: JsonObject) -> JsonObject:
         if request["name"] != self.cluster:
@@ -372,7 +372,7 @@ class Ec2Cloud:
         return {"QueueUrl": f"https://sqs.example.com/{self.cluster}"}
 
     async def receive_message(self, request: JsonObject) -> JsonObject:
-        """Give messages, those that are not hidden; wait if there are none."""
+        """Return the visible messages; wait if there are none."""
         hidden = request.get("VisibilityTimeout", 30)
         for _ in range(2):
             now = self._clock.now()
@@ -462,7 +462,7 @@ class Ec2Cloud:
 
 
 def refusal(call: str, code: str, message: str) -> AwsRefused:
-    """Return what the client raises when AWS refuses a call."""
+    """Return the error of a call that AWS refuses."""
     hint = refusal_hint(call, code, message)
     return AwsRefused(call=call, aws_code=code, message=message, hint=hint)
 
@@ -479,7 +479,7 @@ def _pairs(request: JsonObject) -> Pairs:
 def _selected(
     known: Iterable[JsonObject], request: JsonObject, key: str, name: str, ids: str
 ) -> list[JsonObject]:
-    """Return what a request names by ID, and selects by tags or by ID."""
+    """Return the items that match the IDs and the filters of a request."""
     wanted, pairs = request.get(ids), _pairs(request)
     chosen = [each for each in known if not wanted or each[key] in wanted]
     by_id = [values for each, values in pairs if each == name]

@@ -1,4 +1,4 @@
-"""Machines of a fake EC2 join a cluster through its API; the cluster has to run their pods."""
+"""Joins the machines of a fake EC2 to a cluster through its API; the cluster runs their pods."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -13,16 +13,16 @@ from karpy.sim.kubelets.hardware import Hardware
 from karpy.sim.kubelets.nodes import node_object
 
 _ADOPTED: Final = {"kwok.x-k8s.io/node": "fake"}
-"""Has KWOK, and the embedded cluster, play kubelet."""
+"""The annotation by which KWOK, or the embedded cluster, plays the kubelet of a Node."""
 _ADDRESS: Final = "10.0.0.1"
 _AGAIN_SECONDS: Final = 2.0
 
 OnTrouble = Callable[[str, KarpyError], None]
-"""Called with a node that could not be made or deleted, and why; it is tried again."""
+"""Called with a Node that could not be created or deleted, and the error; it is retried."""
 
 
 class JoiningMachines:
-    """Makes a Node for each machine that boots, and deletes it when the machine is gone."""
+    """Creates a Node for each machine that boots, and deletes it when the machine is gone."""
 
     def __init__(
         self, objects: Objects, clock: Clock, on_trouble: OnTrouble = lambda *_: None
@@ -33,23 +33,23 @@ class JoiningMachines:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def boot(self, hardware: Hardware) -> None:
-        """Have a machine join."""
+        """Create the Node of a machine after its boot."""
         self._do(hardware.name, lambda: self._join(hardware))
 
     def halt(self, name: str) -> None:
-        """Delete a Node, as the controller of the cloud does once its machine is gone."""
+        """Delete a Node, as the cloud controller manager does once its machine is gone."""
         joining = self._tasks.pop(name, None)
         if joining is not None:
             joining.cancel()
         self._do(name, lambda: self._leave(name))
 
     def close(self) -> None:
-        """Do nothing any more."""
+        """Cancel all work."""
         for task in self._tasks.values():
             task.cancel()
 
     def _do(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        async def keep_at_it() -> None:
+        async def retry() -> None:
             while True:
                 try:
                     await work()
@@ -59,7 +59,7 @@ class JoiningMachines:
                 else:
                     return
 
-        self._tasks[name] = asyncio.get_running_loop().create_task(keep_at_it(), name=name)
+        self._tasks[name] = asyncio.get_running_loop().create_task(retry(), name=name)
 
     async def _join(self, hardware: Hardware) -> None:
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -19,12 +19,12 @@ from karpy.sim.kubelets.hardware import Hardware
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 _MEMORY_LOST: Final = 0.05
-"""Less than the autoscaler reckons with, as on real machines."""
+"""The part of the memory that the machine itself takes: less than the autoscaler assumes."""
 _LOOKS: Final = 0.2
 
 
 class Powered(Protocol):
-    """An instance that runs, as far as its machine knows it."""
+    """A running instance: the fields that its machine needs."""
 
     @property
     def id(self) -> str: ...
@@ -40,7 +40,7 @@ class Powered(Protocol):
 
 
 class RunningMachine(Struct, frozen=True):
-    """An instance of EC2 in memory that runs."""
+    """A running instance of the fake EC2."""
 
     id: str
     instance_type: str
@@ -49,22 +49,22 @@ class RunningMachine(Struct, frozen=True):
 
 
 class Machines:
-    """Boots the machines of instances, and switches them off."""
+    """Boots and halts the machines of instances."""
 
     def __init__(self, metal: Metal, types: Iterable[JsonObject]) -> None:
-        """Take what DescribeInstanceTypes says."""
+        """Take the instance types as DescribeInstanceTypes returns them."""
         infos, _ = read_instance_types(types)
         self._infos: dict[str, InstanceTypeInfo] = {each.name: each for each in infos}
         self._metal = metal
         self._running: dict[str, str] = {}
-        """The names of nodes, by the IDs of instances."""
+        """Node names by instance ID."""
 
     def node_of(self, id_: str) -> str:
-        """Return the name of the node of an instance that runs."""
+        """Return the node name of a running instance."""
         return self._running[id_]
 
     def boot(self, instance: Powered) -> None:
-        """Switch a machine on; a kubelet joins if the user data has it join."""
+        """Boot a machine; its kubelet joins if the user data says so."""
         self._running[instance.id] = ""
         joining = read_user_data(instance.user_data)
         info = self._infos.get(instance.instance_type)
@@ -84,7 +84,7 @@ class Machines:
                 allocatable=allocatable(amounts, overhead(info, settings, amounts)),
                 labels={
                     **joining.labels,
-                    # The last three are written by the controller of the cloud, not the kubelet.
+                    # The last three are written by the cloud controller manager.
                     ARCH: _ARCHITECTURES[info.architectures[0]],
                     INSTANCE_TYPE: info.name,
                     ZONE: zone,
@@ -96,13 +96,13 @@ class Machines:
         )
 
     def halt(self, id_: str) -> None:
-        """Switch a machine off for good."""
+        """Halt a machine for ever."""
         name = self._running.pop(id_, "")
         if name:
             self._metal.halt(name)
 
     def match(self, instances: Iterable[Powered]) -> None:
-        """Boot the machines of new instances, and switch off those that are gone."""
+        """Boot the machines of new instances, and halt those of instances that are gone."""
         there = {each.id: each for each in instances}
         for id_ in self._gone(there):
             self.halt(id_)
@@ -115,7 +115,7 @@ class Machines:
 
 
 async def keep_running(machines: Machines, look: Callable[[], Iterable[Powered]]) -> None:
-    """Have machines follow the instances of an EC2 that only tells on request, until cancelled."""
+    """Poll the instances of an EC2 and boot and halt machines to match, until cancelled."""
     while True:
         machines.match(look())
         await asyncio.sleep(_LOOKS)

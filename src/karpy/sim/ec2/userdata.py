@@ -1,4 +1,4 @@
-"""What a machine reads in its user data: how its kubelet joins."""
+"""Reads user data as a machine does: how its kubelet joins the cluster."""
 
 import re
 import tomllib
@@ -18,10 +18,10 @@ _NODE_CONFIG: Final = "application/node.eks.aws"
 
 
 class Joining(Struct, frozen=True):
-    """How a kubelet joins."""
+    """How a kubelet joins: cluster, labels, taints and pod limit."""
 
     cluster: str = ""
-    """Empty if the user data does not have a machine join any."""
+    """Empty if the machine joins no cluster."""
     endpoint: str = ""
     labels: Mapping[str, str] = {}
     taints: tuple[JsonObject, ...] = ()

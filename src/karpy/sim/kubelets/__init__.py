@@ -1,1 +1,1 @@
-"""Machines that join as nodes, beat, run the pods bound to them, and fail in every known way."""
+"""Simulated kubelets: they join, renew their leases, run the bound pods, and fail on request."""

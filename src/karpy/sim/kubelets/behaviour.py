@@ -10,36 +10,36 @@ from karpy.sim.store.sharing import remembered
 
 PREFIX: Final = "sim.karpy.dev/"
 START: Final = PREFIX + "start-seconds"
-"""How long its containers take to start."""
+"""Seconds until the containers of the pod have started."""
 READY: Final = PREFIX + "ready-seconds"
-"""How long it runs before it is Ready; `never` if it never will be."""
+"""Seconds from the start until the pod is Ready; `never` if it never becomes Ready."""
 RUN: Final = PREFIX + "run-seconds"
-"""How long its containers run before they exit; then its restart policy counts."""
+"""Seconds until the containers exit; then the restart policy applies."""
 EXIT_CODE: Final = PREFIX + "exit-code"
-"""What they exit with; 0 if not given."""
+"""The exit code of the containers; 0 by default."""
 STOP: Final = PREFIX + "stop-seconds"
-"""How long they take to stop when asked to."""
+"""Seconds that the containers take to stop."""
 NEVER: Final = "never"
 
 
 class Behaviour(Struct, frozen=True):
-    """How a pod differs from others; None is as usual."""
+    """The behaviour of a pod; None is the default of the kubelets."""
 
     start_seconds: float | None = None
     ready_seconds: float | None = 0.0
-    """None is never."""
+    """None: the pod never becomes Ready."""
     run_seconds: float | None = None
     stop_seconds: float | None = None
     exit_code: int = 0
     problem: str = ""
-    """Why its annotations cannot be read; then its containers cannot start."""
+    """Why the annotations cannot be read: the containers of such a pod do not start."""
 
 
 USUAL: Final = Behaviour()
 
 
 def behaviour_of(pod: JsonObject) -> Behaviour:
-    """Read how a pod behaves."""
+    """Read the behaviour of a pod from its annotations."""
     annotations = pod["metadata"].get("annotations")
     return _read_behaviour(annotations) if annotations else USUAL
 

@@ -1,4 +1,4 @@
-"""What is known of a machine before its kubelet speaks."""
+"""The properties of a machine from which its kubelet registers a Node."""
 
 from collections.abc import Mapping
 
@@ -9,21 +9,21 @@ from karpy.model.resources import Resources
 
 
 class Hardware(Struct, frozen=True):
-    """A machine to be: its Node's name, and what the Node will say of it."""
+    """A machine to be booted: the name, capacity, labels and taints of its Node."""
 
     name: str
     capacity: Resources
     allocatable: Resources = {}
-    """As much as the capacity if not given."""
+    """The capacity if empty."""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     taints: tuple[JsonObject, ...] = ()
-    """What its kubelet registers with."""
+    """The taints with which its kubelet registers."""
     provider_id: str = ""
     volume_limits: Mapping[str, int] = {}
-    """Attachable volumes by CSI driver; they become its CSINode."""
+    """Attachable volumes by CSI driver, for its CSINode."""
     boot_seconds: float | None = None
-    """None is as usual."""
+    """None: the boot time of `Timing`."""
     ready_seconds: float | None = None
     is_dud: bool = False
-    """Boots and never joins."""
+    """Whether the machine boots and never joins."""

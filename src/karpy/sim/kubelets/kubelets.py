@@ -29,14 +29,14 @@ from karpy.sim.kubelets.nodes import (
     node_object,
     reports,
 )
-from karpy.sim.kubelets.podrunner import Ground, PodRunner
+from karpy.sim.kubelets.podrunner import MachineState, PodRunner
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.store.names import Times
 from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
 
 ADOPTED: Final = (PREFIX + "kubelet", "kwok.x-k8s.io/node")
-"""Annotations of Nodes that others made and that want a kubelet."""
+"""Annotations by which a Node of another writer asks for a simulated kubelet."""
 _POST_SECONDS: Final = 300.0
 _INSTANT: Final = 1e-6
 _NEVER: Final = float("inf")
@@ -44,22 +44,22 @@ _NEVER: Final = float("inf")
 
 class _Step(Enum):
     JOIN = "make the Node"
-    GET_READY = "tell that it is Ready"
-    BEAT = "tell that it still is"
+    GET_READY = "report that it is Ready"
+    BEAT = "renew the report"
 
 
 class _Machine(Struct):
-    """A machine and how its kubelet is; changes as it goes on."""
+    """A machine and the state of its kubelet."""
 
     hardware: Hardware
-    ground: Ground
+    state: MachineState
     boot_id: str
     step: _Step
     due: float
     is_running: bool = False
-    """Whether a kubelet runs on it, and pods with it."""
+    """Whether its kubelet runs, and with it the pods."""
     is_adopted: bool = False
-    """Whether another program made its Node; the machine ends with that."""
+    """Whether another writer created its Node; the machine is removed with the Node."""
     is_halted: bool = False
     lost_at: datetime | None = None
     posted: float = 0.0
@@ -69,7 +69,7 @@ class _Machine(Struct):
 
 class Kubelets:
     """
-    Runs a kubelet for every machine it is told to boot, and for Nodes that ask for one.
+    Runs a kubelet for every booted machine, and for every Node that asks for one.
 
     A Node that carries an annotation of `ADOPTED` asks for one. All other Nodes without a booted
     machine are left alone.
@@ -85,27 +85,27 @@ class Kubelets:
         self._draws = Draws("kubelets", seed)
         self._machines: dict[str, _Machine] = {}
         self._worker = Worker(self._work)
-        self._runner = PodRunner(store, clock, self._timing, seed, self._ground)
+        self._runner = PodRunner(store, clock, self._timing, seed, self._state_of)
         self._listeners: tuple[Callable[[str], None], ...] = ()
         self._addresses = 0
         self._end: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Look after the Nodes that ask for a kubelet, and run pods."""
-        self._end = self._store.subscribe(NODE, self._notice)
+        """Start the kubelets of Nodes that ask for one, and run pods."""
+        self._end = self._store.subscribe(NODE, self._on_node)
         self._runner.start()
         for node in self._store.list(NODE):
             self._adopt(node)
 
     def stop(self) -> None:
-        """Do nothing any more; Nodes and pods stay as they are."""
+        """Stop all kubelets; Nodes and pods stay as they are."""
         if self._end is not None:
             self._end()
         self._worker.stop()
         self._runner.stop()
 
     def boot(self, hardware: Hardware) -> None:
-        """Switch a machine on; its Node comes and gets Ready by and by."""
+        """Boot a machine; its Node is created after the boot, and becomes Ready later."""
         seconds = hardware.boot_seconds
         seconds = self._timing.boot_seconds if seconds is None else seconds
         machine = self._new(hardware, _Step.JOIN, self._lasting(seconds))
@@ -114,7 +114,7 @@ class Kubelets:
         self._worker.add(hardware.name)
 
     def halt(self, name: str) -> None:
-        """Switch a machine off for good; its Node and its pods stay for others to find."""
+        """Halt a machine for ever; its Node and its pods stay until controllers delete them."""
         machine = self._machines.get(name)
         if machine is None:
             return
@@ -124,27 +124,27 @@ class Kubelets:
             del self._machines[name]
 
     def lose(self, name: str) -> None:
-        """Stop a kubelet without a word, as a broken cable does."""
+        """Stop the reports of a kubelet, as a broken network does."""
         self._silence(name, self._known(name))
 
     def recover(self, name: str) -> None:
-        """Let a lost kubelet speak again."""
+        """Let a lost kubelet report again."""
         machine = self._known(name)
         if machine.step is not _Step.JOIN:
             machine.is_running, machine.lost_at = True, None
             self._post(machine)
-            self._tell(name)
+            self._notify(name)
             self._runner.look_at(name)
             self._runner.recover(name)
         self._go_on(name, machine)
 
     def slow(self, name: str, factor: float) -> None:
-        """Make pods start and stop so many times slower than usual."""
+        """Multiply the start and stop times of the pods of a node."""
         machine = self._known(name)
-        machine.ground = Ground(machine.ground.address, factor)
+        machine.state = MachineState(machine.state.address, factor)
 
     def trouble(self, name: str, health: Health) -> None:
-        """Have a kubelet, or an agent beside it, report a condition; `Ready` is one too."""
+        """Let a kubelet, or an agent on its machine, report a condition; `Ready` is one too."""
         machine = self._known(name)
         if health.type == "Ready":
             machine.ready = health
@@ -153,7 +153,7 @@ class Kubelets:
         self._post(machine)
 
     def heal(self, name: str, *, also: tuple[Health, ...] = ()) -> None:
-        """End all troubles of a node; conditions that only an agent knows are set as given."""
+        """Clear all reported troubles of a node; set conditions of agents as given."""
         machine = self._known(name)
         machine.ready = READY
         machine.troubles = {each.type: each for each in also}
@@ -161,7 +161,7 @@ class Kubelets:
         self._runner.recover(name)
 
     def reboot(self, name: str) -> None:
-        """Switch a machine off and on again: the same Node, and all containers anew."""
+        """Reboot a machine: the Node stays, all containers start again."""
         machine = self._known(name)
         self._silence(name, machine)
         machine.boot_id = self._uuid()
@@ -171,26 +171,26 @@ class Kubelets:
         self._worker.add(name)
 
     def is_beating(self, name: str) -> bool:
-        """Say whether a kubelet lives."""
+        """Say whether a kubelet runs and reports."""
         machine = self._machines.get(name)
         return machine is not None and machine.is_running
 
     def last_beat(self, name: str) -> datetime | None:
-        """Say when a kubelet fell silent; None if it never spoke, lives, or is none of ours."""
+        """Return when a kubelet stopped reporting; None if it reports, never did, or is unknown."""
         machine = self._machines.get(name)
         return None if machine is None else machine.lost_at
 
     def living(self) -> list[str]:
-        """Name the nodes with a living kubelet, in the order they were switched on."""
+        """Return the nodes with a reporting kubelet, in the order of boot."""
         return [name for name, machine in self._machines.items() if machine.is_running]
 
     def is_lost(self, name: str) -> bool:
-        """Say whether a machine has lost its kubelet, and may find it again."""
+        """Say whether the kubelet of a machine is lost and may recover."""
         machine = self._machines.get(name)
         return machine is not None and machine.lost_at is not None and not machine.is_halted
 
     def on_change(self, listener: Callable[[str], None]) -> None:
-        """Call a listener whenever a kubelet falls silent or reports again."""
+        """Call a listener whenever a kubelet stops or resumes reporting."""
         self._listeners = (*self._listeners, listener)
 
     def _work(self, name: str) -> float | None:
@@ -215,14 +215,14 @@ class Kubelets:
         hardware = machine.hardware
         if self._store.find(NODE, name) is None and not is_back:
             now = self._times.text()
-            node = node_object(hardware, machine.ground.address, machine.boot_id, now)
+            node = node_object(hardware, machine.state.address, machine.boot_id, now)
             made = self._store.create(NODE, node)
             if hardware.volume_limits and self._store.find(CSI_NODE, name) is None:
                 self._store.create(CSI_NODE, csi_node_object(made, hardware.volume_limits))
         else:
             self._post(machine)
         self._renew(name)
-        self._tell(name)
+        self._notify(name)
         if is_back:
             self._runner.restart(name)
         self._runner.look_at(name)
@@ -257,19 +257,19 @@ class Kubelets:
         self._worker.add(name)
 
     def _post(self, machine: _Machine) -> None:
-        """Write what the kubelet knows into its Node, if it speaks and has one."""
+        """Write the status of the Node, if its kubelet reports and the Node exists."""
         node = self._store.find(NODE, machine.hardware.name)
         if node is None or not machine.is_running:
             return
         machine.posted = asyncio.get_running_loop().time()
         old = node.get("status") or {}
-        told = reports(machine.ready, machine.troubles)
+        reported = reports(machine.ready, machine.troubles)
         labels = node["metadata"].get("labels") or {}
         status = {
             **old,
-            "conditions": conditions(old.get("conditions") or [], told, self._times.text()),
+            "conditions": conditions(old.get("conditions") or [], reported, self._times.text()),
             "addresses": old.get("addresses")
-            or addresses(machine.hardware.name, machine.ground.address),
+            or addresses(machine.hardware.name, machine.state.address),
             "nodeInfo": node_info(labels, machine.boot_id),
         }
         if machine.is_adopted:
@@ -288,7 +288,7 @@ class Kubelets:
         else:
             self._store.replace(LEASE, {**lease, "spec": fresh["spec"]})
 
-    def _notice(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_node(self, event: WatchEvent, before: JsonObject | None) -> None:
         name = event.object["metadata"]["name"]
         if event.type is EventType.ADDED:
             self._adopt(event.object)
@@ -313,7 +313,7 @@ class Kubelets:
         self._addresses += 1
         address = f"10.0.{self._addresses >> 8 & 255}.{self._addresses & 255}"
         due = asyncio.get_running_loop().time() + seconds
-        machine = _Machine(hardware, Ground(address), self._uuid(), step, due)
+        machine = _Machine(hardware, MachineState(address), self._uuid(), step, due)
         self._machines[hardware.name] = machine
         return machine
 
@@ -321,15 +321,15 @@ class Kubelets:
         machine.due = _NEVER
         if machine.is_running:
             machine.is_running, machine.lost_at = False, self._clock.now()
-            self._tell(name)
+            self._notify(name)
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         for listener in self._listeners:
             listener(name)
 
-    def _ground(self, name: str) -> Ground | None:
+    def _state_of(self, name: str) -> MachineState | None:
         machine = self._machines.get(name)
-        return machine.ground if machine is not None and machine.is_running else None
+        return machine.state if machine is not None and machine.is_running else None
 
     def _known(self, name: str) -> _Machine:
         machine = self._machines.get(name)

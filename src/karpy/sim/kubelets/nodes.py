@@ -1,4 +1,4 @@
-"""Node objects as kubelets write them."""
+"""Nodes, Leases and CSINodes as kubelets write them."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -66,23 +66,23 @@ def node_object(hardware: Hardware, address: str, boot_id: str, now: str) -> Jso
 
 
 def with_not_ready(taints: tuple[JsonObject, ...]) -> list[JsonObject]:
-    """Add the taint that every new Node has until it is Ready."""
+    """Add the not-ready taint that every new Node has until it is Ready."""
     if any(each["key"] == NOT_READY and each["effect"] == "NoSchedule" for each in taints):
         return list(taints)
     return [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]
 
 
 def reports(ready: Health, others: Mapping[str, Health] | None = None) -> dict[str, Health]:
-    """Return what a kubelet reports: all is fine but for the conditions given."""
+    """Return the conditions of a kubelet: healthy except for the given ones."""
     return {**_ALL_FINE, "Ready": ready, **(others or {})}
 
 
 def conditions(
-    old: tuple[JsonObject, ...] | list[JsonObject], told: Mapping[str, Health], now: str
+    old: tuple[JsonObject, ...] | list[JsonObject], reported: Mapping[str, Health], now: str
 ) -> list[JsonObject]:
-    """Return conditions with what is reported now; those of others stay."""
+    """Merge the reported conditions into the conditions of a Node; others stay."""
     known = {each["type"]: each for each in old}
-    for type_, health in told.items():
+    for type_, health in reported.items():
         before = known.get(type_)
         is_same = before is not None and before["status"] == health.status
         known[type_] = {
@@ -97,12 +97,12 @@ def conditions(
 
 
 def addresses(name: str, address: str) -> list[JsonObject]:
-    """Return where a node can be reached."""
+    """Return the addresses of a Node."""
     return [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}]
 
 
 def node_info(labels: Mapping[str, str], boot_id: str) -> JsonObject:
-    """Return what a kubelet tells of its machine."""
+    """Return the `nodeInfo` of a Node."""
     return {
         "architecture": labels.get(ARCH, "amd64"),
         "bootID": boot_id,
@@ -118,12 +118,12 @@ def node_info(labels: Mapping[str, str], boot_id: str) -> JsonObject:
 
 
 def quantities(resources: Resources) -> JsonObject:
-    """Write amounts as a Node does."""
+    """Write resources as the quantities of a Node."""
     return {name: format_quantity(amount, name) for name, amount in resources.items()}
 
 
 def lease_object(node: JsonObject, now: str) -> JsonObject:
-    """Return the lease by which a kubelet shows that it lives."""
+    """Return the Lease that a kubelet renews."""
     meta = node["metadata"]
     return {
         "metadata": {
@@ -142,7 +142,7 @@ def lease_object(node: JsonObject, now: str) -> JsonObject:
 
 
 def csi_node_object(node: JsonObject, limits: Mapping[str, int]) -> JsonObject:
-    """Return the CSINode that tells how many volumes a node takes."""
+    """Return the CSINode with the volume limits of a node."""
     meta = node["metadata"]
     name = meta["name"]
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": meta["uid"]}

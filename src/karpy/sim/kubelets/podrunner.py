@@ -1,4 +1,4 @@
-"""Pods on machines: they arrive, start, become ready, exit, and stop when asked to."""
+"""Pods on machines: they arrive, start, become ready, exit and stop."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -29,7 +29,7 @@ from karpy.sim.kubelets.timing import Timing
 from karpy.sim.store.names import Times
 from karpy.sim.store.sharing import remembered
 from karpy.sim.store.store import Store
-from karpy.sim.store.tables import Ears
+from karpy.sim.store.tables import CommitCallbacks
 from karpy.sim.worker import Worker
 
 _INSTANT: Final = 1e-6
@@ -40,20 +40,20 @@ _PODS_MAX: Final = 1 << 22
 
 
 class _Step(Enum):
-    ARRIVE = "tell that the containers are being made"
-    START = "tell that they run"
-    READY = "tell that they are ready"
+    ARRIVE = "report that the containers are being created"
+    START = "report that they run"
+    READY = "report that they are ready"
     EXIT = "let them exit"
-    STOP = "tell that they have stopped"
-    REST = "nothing more to tell"
+    STOP = "report that they have stopped"
+    REST = "nothing more to report"
 
 
-# Asking an enumeration for a member takes longer than to compare it.
+# Looking up a member of an enumeration takes longer than comparing it.
 _ARRIVE, _START, _READY, _EXIT, _STOP, _REST = _Step
 
 
 class _Run(Struct):
-    """How far a pod has come; changes as it goes on."""
+    """The progress of a pod on its node."""
 
     uid: str
     host: Host
@@ -65,24 +65,26 @@ class _Run(Struct):
     restarts: int = 0
     slowness: float = 1.0
     is_gated: bool = False
-    """Whether others have a say in its being ready."""
+    """Whether the pod has readiness gates."""
 
 
-class Ground(Struct, frozen=True):
-    """What a pod stands on: the address of its machine, and how much slower than usual it is."""
+class MachineState(Struct, frozen=True):
+    """The address of a machine, and the factor by which its pods are slower."""
 
     address: str
     slowness: float = 1.0
 
 
-GroundOf = Callable[[str], Ground | None]
-"""Says what a node offers to its pods; None while no kubelet runs there."""
+MachineStateOf = Callable[[str], MachineState | None]
+"""Returns the state of a node's machine; None while no kubelet runs there."""
 
 
 class PodRunner:
-    """Runs the pods that are bound to nodes with a living kubelet."""
+    """Runs the pods that are bound to nodes with a reporting kubelet."""
 
-    def __init__(self, store: Store, clock: Clock, timing: Timing, seed: int, on: GroundOf) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, timing: Timing, seed: int, on: MachineStateOf
+    ) -> None:
         self._store = store
         self._find = store.finder(POD)
         self._times = Times(clock)
@@ -95,23 +97,23 @@ class PodRunner:
         self._end: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Run what is bound now, and what will be."""
-        ears = Ears(self._notice, self._notice, self._notice_status, self._notice_end)
-        self._end = self._store.listen(POD, ears)
+        """Run the pods that are bound now and later."""
+        callbacks = CommitCallbacks(self._on_pod, self._on_pod, self._on_status, self._on_deleted)
+        self._end = self._store.listen(POD, callbacks)
 
     def stop(self) -> None:
-        """Leave all pods as they are."""
+        """Stop; pods stay as they are."""
         if self._end is not None:
             self._end()
         self._worker.stop()
 
     def look_at(self, node: str) -> None:
-        """Go on with the pods of a node whose kubelet has come, or has come back."""
+        """Continue the pods of a node whose kubelet started or recovered."""
         for pod in self._store.pods_on(node):
             self._worker.add(_key(pod))
 
     def restart(self, node: str) -> None:
-        """Have all containers of a node start again, as after a reboot."""
+        """Restart all containers of a node, as after a reboot."""
         for pod in self._store.pods_on(node):
             run = self._runs.get(_key(pod))
             if run is None or run.step in {_ARRIVE, _START, _STOP}:
@@ -120,14 +122,14 @@ class PodRunner:
                 self._end_containers(pod, run, KILLED, wait_seconds=0.0)
 
     def recover(self, node: str) -> None:
-        """Tell again that the pods of a node are ready, which others had denied."""
+        """Report the pods of a node as ready again after node lifecycle marked them not ready."""
         for pod in self._store.pods_on(node):
             status = pod.get("status") or {}
             if status.get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
                 is_ready = all(each["ready"] for each in status.get("containerStatuses") or ())
                 self._write(pod, with_readiness(pod, self._times.text(), is_ready=is_ready))
 
-    def _notice(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
         pod = event.object
         node = pod["spec"].get("nodeName")
         if node and (
@@ -135,10 +137,10 @@ class PodRunner:
         ):
             self._worker.add(_key(pod))
 
-    def _notice_end(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_deleted(self, event: WatchEvent, _: JsonObject | None) -> None:
         self._runs.pop(_key(event.object), None)
 
-    def _notice_status(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_status(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
         spec = event.object["spec"]
         if spec.get("readinessGates") and spec.get("nodeName"):
@@ -147,13 +149,13 @@ class PodRunner:
     def _work(self, key: str) -> float | None:
         namespace, _, name = key.partition("/")
         pod = self._find(namespace, name)
-        ground = None if pod is None else self._on(pod["spec"].get("nodeName") or "")
-        if pod is None or ground is None:
+        state = None if pod is None else self._on(pod["spec"].get("nodeName") or "")
+        if pod is None or state is None:
             return None
         meta, run = pod["metadata"], self._runs.get(key)
         if run is None or run.uid != meta["uid"]:
-            run = self._runs[key] = self._new_run(pod, ground)
-        run.slowness = ground.slowness
+            run = self._runs[key] = self._new_run(pod, state)
+        run.slowness = state.slowness
         now = self._worker.now()
         soon = now + _INSTANT
         if "deletionTimestamp" in meta:
@@ -181,11 +183,11 @@ class PodRunner:
         elif step is _EXIT:
             self._exit(pod, run)
 
-    def _new_run(self, pod: JsonObject, ground: Ground) -> _Run:
+    def _new_run(self, pod: JsonObject, state: MachineState) -> _Run:
         is_over = (pod.get("status") or {}).get("phase") in FINISHED
         step = _REST if is_over else _ARRIVE
         self._addresses = (self._addresses + 1) % _PODS_MAX
-        host = Host(ground.address, _pod_address(self._addresses))
+        host = Host(state.address, _pod_address(self._addresses))
         is_gated = bool(pod["spec"].get("readinessGates"))
         return _Run(pod["metadata"]["uid"], host, behaviour_of(pod), step, is_gated=is_gated)
 
@@ -246,7 +248,7 @@ class PodRunner:
         run.step, run.due, run.deadline = _REST, _NEVER, _NEVER
 
     def _ask_to_stop(self, pod: JsonObject, run: _Run, now: float) -> None:
-        """Begin to stop, or stop sooner: a second request may shorten the grace period."""
+        """Begin to stop a pod; a second deletion may shorten the grace period."""
         grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
         if run.step is _REST and not grace:
             return
@@ -263,7 +265,7 @@ class PodRunner:
         meta = pod["metadata"]
         run.step, run.due = _REST, _NEVER
         if (pod.get("status") or {}).get("phase") not in FINISHED and meta.get("finalizers"):
-            # A finalizer keeps the pod so that its owner can read how it ended.
+            # A finalizer keeps the pod so that its owner can read its final status.
             self._write(pod, exited(pod, TERMINATED, self._times.text()))
         try:
             self._store.delete_pod(pod, grace_seconds=0)
@@ -288,7 +290,7 @@ def _key(pod: JsonObject) -> str:
 
 
 def _is_news(pod: JsonObject, before: JsonObject) -> bool:
-    """Say whether a writer other than the kubelet changed what it must act on."""
+    """Say whether another writer changed something that the kubelet acts on."""
     meta, was = pod["metadata"], before["metadata"]
     if "deletionTimestamp" in meta:
         return bool(
@@ -312,7 +314,7 @@ def _longest_hook(containers: list[JsonObject]) -> float:
 
 
 _hook_seconds: Final = remembered(_longest_hook)
-"""Says how long the slowest `preStop` sleeps."""
+"""Returns the seconds of the longest `preStop` sleep."""
 
 
 def _pod_address(number: int) -> str:

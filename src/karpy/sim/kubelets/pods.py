@@ -14,14 +14,14 @@ INITIALIZING: Final = {"waiting": {"reason": "PodInitializing"}}
 COMPLETED: Final = "Completed"
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 KILLED: Final = 137
-"""What containers exit with that were not asked."""
+"""Exit code of containers that were killed."""
 TERMINATED: Final = 143
-"""What containers exit with that were asked to stop."""
+"""Exit code of containers that were stopped."""
 _NOTHING: Final[JsonObject] = {}
-_Told: TypeAlias = tuple[str, str, str]
+_ConditionText: TypeAlias = tuple[str, str, str]
 """The status of a condition, its reason and its message."""
-_Changes: TypeAlias = tuple[tuple[str, _Told], ...]
-"""The same by the type of the condition."""
+_Changes: TypeAlias = tuple[tuple[str, _ConditionText], ...]
+"""New conditions by their type."""
 _Start: TypeAlias = tuple[str, bool]
 """When containers start, and whether they are ready at once."""
 _YES: Final = ("True", "", "")
@@ -37,14 +37,14 @@ _GATED: Final = "ReadinessGatesNotReady"
 
 
 class Host(Struct, frozen=True):
-    """Where a pod runs."""
+    """The addresses of a pod and of its node."""
 
     node_ip: str
     pod_ip: str
 
 
 def arrived(pod: JsonObject, host: Host, now: str, problem: str = "") -> JsonObject:
-    """Return the status of a pod whose containers are being made."""
+    """Return the status of a pod whose containers are being created."""
     spec, old = pod["spec"], pod.get("status") or _NOTHING
     has_init = bool(spec.get("initContainers"))
     waiting = INITIALIZING if has_init else CREATING
@@ -95,7 +95,7 @@ def running(pod: JsonObject, host: Host, now: str, *, is_ready: bool) -> JsonObj
 
 
 def with_readiness(pod: JsonObject, now: str, *, is_ready: bool) -> JsonObject:
-    """Return the status of a running pod that became ready, or ceased to be."""
+    """Return the status of a running pod with another readiness."""
     old = pod["status"]
     ready = _YES if is_ready else _unready(pod["spec"])
     changed = ("Ready", _gated(pod, ready)), ("ContainersReady", ready)
@@ -109,7 +109,7 @@ def with_readiness(pod: JsonObject, now: str, *, is_ready: bool) -> JsonObject:
 
 
 def exited(pod: JsonObject, exit_code: int, now: str) -> JsonObject:
-    """Return the status of a pod whose containers have exited for good."""
+    """Return the status of a pod whose containers exited and are not restarted."""
     old = pod.get("status") or {}
     phase = "Succeeded" if exit_code == 0 else "Failed"
     unready = ("False", "PodCompleted" if exit_code == 0 else "PodFailed", "")
@@ -136,12 +136,12 @@ def exited(pod: JsonObject, exit_code: int, now: str) -> JsonObject:
 
 
 def failed(pod: JsonObject, reason: str, message: str, now: str) -> JsonObject:
-    """Return the status of a pod that its kubelet gave up."""
+    """Return the status of a pod that its kubelet failed."""
     return {**exited(pod, KILLED, now), "reason": reason, "message": message}
 
 
 def crashed(pod: JsonObject, exit_code: int, wait_seconds: float, now: str) -> JsonObject:
-    """Return the status of a pod whose containers exited and will be started again."""
+    """Return the status of a pod whose containers exited and will be restarted."""
     old = pod["status"]
     reason = COMPLETED if exit_code == 0 else "Error"
     message = f"back-off {wait_seconds:g}s restarting failed container"
@@ -171,7 +171,7 @@ def is_ready(pod: JsonObject) -> bool:
     return condition is not None and condition["status"] == "True"
 
 
-def _gated(pod: JsonObject, ready: _Told) -> _Told:
+def _gated(pod: JsonObject, ready: _ConditionText) -> _ConditionText:
     for gate in pod["spec"].get("readinessGates") or ():
         type_ = gate["conditionType"]
         condition = condition_of(pod, type_)
@@ -184,7 +184,7 @@ def _gated(pod: JsonObject, ready: _Told) -> _Told:
     return ready
 
 
-def _unready(spec: JsonObject) -> _Told:
+def _unready(spec: JsonObject) -> _ConditionText:
     names = " ".join(each["name"] for each in spec["containers"])
     return "False", _NOT_READY, f"containers with unready status: [{names}]"
 
@@ -202,7 +202,7 @@ def _arriving(spec: JsonObject) -> _Changes:
 _on_arrival: Final = remembered(_arriving)
 
 
-def _initializing(spec: JsonObject) -> _Told:
+def _initializing(spec: JsonObject) -> _ConditionText:
     names = " ".join(each["name"] for each in spec["initContainers"])
     return "False", "ContainersNotInitialized", f"containers with incomplete status: [{names}]"
 
@@ -252,7 +252,7 @@ def _making(containers: list[JsonObject]) -> list[JsonObject]:
 
 
 _made: Final = remembered(_making)
-"""The statuses of containers that are being made; pods of one workload share theirs."""
+"""Returns the statuses of containers that are being created; pods of one workload share them."""
 
 
 def _started_ones(
@@ -278,7 +278,7 @@ def _start_first(containers: list[JsonObject], when: _Start) -> list[JsonObject]
 
 
 _first_started: Final = remembered_with(_start_first, most=256)
-"""Pods of one workload that start in the same second share these statuses, too."""
+"""Returns the statuses of started containers, shared by pods that start in the same second."""
 
 
 @lru_cache(maxsize=1024)
@@ -315,4 +315,4 @@ def _with_changes(
 
 
 _changed: Final = remembered_with(_with_changes, most=1024)
-"""Many pods arrive in the same second, and share their conditions."""
+"""Returns changed conditions, shared by pods that change in the same second."""

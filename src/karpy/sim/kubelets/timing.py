@@ -1,4 +1,4 @@
-"""How long things take on a machine."""
+"""Durations of boots, pod starts and heartbeats."""
 
 from typing import Final
 
@@ -10,32 +10,32 @@ DAY: Final = 24 * HOUR
 
 class Timing(Struct, frozen=True):
     """
-    Seconds that things take, before chance and `speed` change them.
+    Durations in seconds, before `jitter_percent` and `speed` change them.
 
-    A pod may say otherwise for itself: see `behaviour`.
+    The annotations of a pod override them: see `behaviour`.
     """
 
     boot_seconds: float = 30.0
-    """From power on until the Node is there."""
+    """From power on until the Node is created."""
     ready_seconds: float = 10.0
-    """From there until it is Ready."""
+    """From the creation of the Node until it is Ready."""
     start_seconds: float = 2.0
-    """From a pod's arrival until its containers run."""
+    """From the binding of a pod until its containers run."""
     stop_seconds: float = 1.0
-    """From the request to stop until they have; never longer than the grace period."""
+    """From the deletion of a pod until its containers stopped, at most the grace period."""
     job_seconds: float = 60.0
     """How long pods of Jobs run."""
     beat_seconds: float = HOUR
     """
     How often a kubelet renews its lease and its conditions.
 
-    Whether it lives is told to the node lifecycle directly: on virtual time a beat every ten
-    seconds would be nearly all that happens. Give 10 if people look at leases.
+    Node lifecycle learns of failures from the kubelets directly, since renewals every ten seconds
+    would be most of the work on virtual time. Use 10 where someone reads the Leases.
     """
     jitter_percent: int = 0
-    """How much boots and starts differ from each other, by seed."""
+    """How much boot and start times vary, by seed."""
     speed: float = 1.0
-    """On a loop in real time: how many times faster than in life. The clock stays as it is."""
+    """On a loop in real time: the factor by which all is faster. The clock is not changed."""
 
     def scaled(self, seconds: float) -> float:
         return seconds / self.speed

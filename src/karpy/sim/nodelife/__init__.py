@@ -1,1 +1,1 @@
-"""What controllers of a cluster do about nodes in trouble: taints, evictions, collected pods."""
+"""Controllers for unhealthy nodes: taints, taint-based eviction, pod garbage collection."""

@@ -1,4 +1,4 @@
-"""Node lifecycle: judge whether nodes live, and taint those that do not."""
+"""The node lifecycle controller: marks silent nodes Unknown, and taints nodes by conditions."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -24,12 +24,12 @@ _INSTANT: Final = 1e-6
 
 class NodeLifecycle:
     """
-    Does what kube-controller-manager does for nodes.
+    The node controllers of kube-controller-manager.
 
-    Silent nodes become Unknown, conditions become taints, taints evict pods, and the pods of
-    vanished nodes are collected. With `machine_exists`, Nodes without a machine are deleted too;
-    Karpenter's own garbage collection does without. Unlike upstream it taints all silent nodes at
-    once, and goes on when a whole zone is dark.
+    The Ready condition of silent nodes becomes Unknown, conditions become taints, taints evict
+    pods, and the pods of deleted nodes are collected. With `machine_exists`, Nodes without a
+    machine are deleted too; Karpenter's garbage collection does not need that. Unlike upstream it
+    taints all silent nodes at once, even if a whole zone is silent.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class NodeLifecycle:
         self._heartbeats = heartbeats
         self._patience = patience or Patience()
         self._machine_exists = machine_exists
-        self._heard: dict[str, datetime] = {}
+        self._last_seen: dict[str, datetime] = {}
         self._worker = Worker(self._work)
         self._eviction = TaintEviction(store, clock)
         self._collector = PodCollector(store, clock, self._patience.quarantine_seconds)
@@ -54,45 +54,45 @@ class NodeLifecycle:
         heartbeats.on_change(self._worker.add)
 
     def start(self) -> None:
-        """Watch over all nodes."""
+        """Start the controllers."""
         self._ends = [
-            self._store.subscribe(NODE, self._notice_node),
-            self._store.subscribe(LEASE, self._notice_lease),
+            self._store.subscribe(NODE, self._on_node),
+            self._store.subscribe(LEASE, self._on_lease),
         ]
         for node in self._store.list(NODE):
-            self._heard[node["metadata"]["name"]] = self._clock.now()
+            self._last_seen[node["metadata"]["name"]] = self._clock.now()
             self._worker.add(node["metadata"]["name"])
         self._eviction.start()
         self._collector.start()
 
     def stop(self) -> None:
-        """Leave all nodes as they are."""
+        """Stop; nodes stay as they are."""
         for end in self._ends:
             end()
         self._worker.stop()
         self._eviction.stop()
         self._collector.stop()
 
-    def _notice_node(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_node(self, event: WatchEvent, before: JsonObject | None) -> None:
         node = event.object
         name = node["metadata"]["name"]
         if event.type is EventType.DELETED:
-            self._heard.pop(name, None)
+            self._last_seen.pop(name, None)
             return
         ready, was = condition_of(node, "Ready"), before and condition_of(before, "Ready")
         if before is None or _heartbeat(ready) != _heartbeat(was):
-            self._heard[name] = self._clock.now()
+            self._last_seen[name] = self._clock.now()
         self._worker.add(name)
 
-    def _notice_lease(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_lease(self, event: WatchEvent, before: JsonObject | None) -> None:
         lease = event.object
         meta = lease["metadata"]
         if meta["namespace"] != _LEASES or event.type is EventType.DELETED:
             return
-        if meta["name"] not in self._heard:
+        if meta["name"] not in self._last_seen:
             return
         if before is None or before["spec"].get("renewTime") != lease["spec"].get("renewTime"):
-            self._heard[meta["name"]] = self._clock.now()
+            self._last_seen[meta["name"]] = self._clock.now()
 
     def _work(self, name: str) -> float | None:
         node = self._store.find(NODE, name)
@@ -110,7 +110,7 @@ class NodeLifecycle:
         return again
 
     def _judge(self, node: JsonObject) -> float | None:
-        """Call a silent node Unknown; return after how many seconds to look again."""
+        """Mark a silent node Unknown; return after how many seconds to check it again."""
         name = node["metadata"]["name"]
         ready = condition_of(node, "Ready")
         now = self._clock.now()
@@ -120,10 +120,10 @@ class NodeLifecycle:
             self._mark_pods(name)
         if self._heartbeats.is_beating(name):
             return again
-        heard = self._heartbeats.last_beat(name) or self._heard.get(name, now)
+        seen = self._heartbeats.last_beat(name) or self._last_seen.get(name, now)
         patience = self._patience
         limit = patience.startup_seconds if ready is None else patience.silence_seconds
-        left = limit - (now - heard).total_seconds()
+        left = limit - (now - seen).total_seconds()
         if left > _INSTANT:
             return left if again is None else min(left, again)
         if ready is None or ready["status"] != "Unknown":
@@ -155,7 +155,7 @@ class NodeLifecycle:
         self._store.replace(NODE, {**node, "status": status}, subresource="status")
 
     def _mark_pods(self, name: str) -> None:
-        """Say of the pods of a node in trouble that they are not Ready."""
+        """Mark the pods of a node that is not Ready as not Ready."""
         for pod in self._store.pods_on(name):
             ready = condition_of(pod, "Ready")
             if ready is None or ready["status"] != "True":
@@ -164,7 +164,7 @@ class NodeLifecycle:
             self._store.replace(POD, {**pod, "status": status}, subresource="status")
 
     def _is_orphan(self, node: JsonObject) -> bool:
-        """Say whether the cloud knows nothing of a silent node's machine."""
+        """Say whether the machine of a silent node no longer exists in the cloud."""
         provider_id = (node.get("spec") or {}).get("providerID")
         if self._machine_exists is None or not provider_id:
             return False

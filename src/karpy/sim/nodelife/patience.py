@@ -8,29 +8,29 @@ from msgspec import Struct
 
 
 class Patience(Struct, frozen=True):
-    """Seconds, as kube-controller-manager has them by default."""
+    """Timeouts in seconds; the defaults are those of kube-controller-manager."""
 
     silence_seconds: float = 50.0
-    """How long a kubelet may be silent before its node counts as unreachable."""
+    """Time without a report of the kubelet after which a node is unreachable."""
     startup_seconds: float = 60.0
-    """How long a Node may be without any word of its kubelet."""
+    """Time within which the kubelet of a new Node must report."""
     quarantine_seconds: float = 40.0
-    """How long a Node may be missing before its pods are collected."""
+    """Time after the deletion of a Node until its pods are collected."""
     machine_seconds: float = 5.0
-    """How often the cloud is asked about the machine of a node that is not Ready."""
+    """Interval at which the cloud is asked for the machine of a node that is not Ready."""
 
 
 class Heartbeats(Protocol):
-    """Knows of kubelets without their leases: a write every ten seconds is saved."""
+    """Liveness of kubelets without Leases, which saves a write every ten seconds."""
 
     def is_beating(self, name: str) -> bool:
-        """Say whether a kubelet is known to live."""
+        """Say whether a kubelet runs and reports."""
 
     def last_beat(self, name: str) -> datetime | None:
-        """Say when a kubelet fell silent; None if only its Node can tell."""
+        """Return when a kubelet stopped reporting; None if only its Node shows it."""
 
     def on_change(self, listener: Callable[[str], None]) -> None:
-        """Call a listener whenever a kubelet falls silent or reports again."""
+        """Call a listener whenever a kubelet stops or resumes reporting."""
 
 
 MachineExists = Callable[[str], bool]

@@ -1,4 +1,4 @@
-"""Pods that no kubelet runs: those of vanished nodes, and those a dead node would hold for ever."""
+"""The pod garbage collector: pods of deleted nodes, and deleting pods on nodes out of service."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -13,7 +13,7 @@ from karpy.sim.nodelife.taints import OUT_OF_SERVICE, taints_of
 from karpy.sim.store.conditions import is_true, with_condition
 from karpy.sim.store.names import Times
 from karpy.sim.store.store import Store
-from karpy.sim.store.tables import Ears
+from karpy.sim.store.tables import CommitCallbacks
 from karpy.sim.worker import Worker
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
@@ -28,10 +28,9 @@ _TARGETED: Final = {
 
 class PodCollector:
     """
-    Does what the pod garbage collector of kube-controller-manager does.
+    The pod garbage collector of kube-controller-manager.
 
-    Unlike upstream, it never finds that there are too many finished pods: that deletes those above
-    12,500.
+    Unlike upstream, it does not delete finished pods beyond 12,500.
     """
 
     def __init__(self, store: Store, clock: Clock, quarantine_seconds: float) -> None:
@@ -46,10 +45,10 @@ class PodCollector:
         self._ends: list[Callable[[], None]] = []
 
     def start(self) -> None:
-        """Watch over nodes and pods."""
+        """Follow nodes and pods."""
         self._ends = [
-            self._store.subscribe(NODE, self._notice_node),
-            self._store.listen(POD, Ears(self._notice_new_pod, self._notice_pod)),
+            self._store.subscribe(NODE, self._on_node),
+            self._store.listen(POD, CommitCallbacks(self._on_new_pod, self._on_pod)),
         ]
         for node in self._store.list(NODE):
             self._learn(node)
@@ -57,12 +56,12 @@ class PodCollector:
             self._look_for_node(pod)
 
     def stop(self) -> None:
-        """Let all pods be."""
+        """Stop deleting pods."""
         for end in self._ends:
             end()
         self._nodes.stop()
 
-    def _notice_node(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_node(self, event: WatchEvent, _: JsonObject | None) -> None:
         name = event.object["metadata"]["name"]
         if event.type is EventType.DELETED:
             self._out_of_service.discard(name)
@@ -79,10 +78,10 @@ class PodCollector:
         else:
             self._out_of_service.discard(name)
 
-    def _notice_new_pod(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_new_pod(self, event: WatchEvent, _: JsonObject | None) -> None:
         self._look_for_node(event.object)
 
-    def _notice_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
         pod = event.object
         if before is None or before["spec"] is not pod["spec"]:
             self._look_for_node(pod)

@@ -1,4 +1,4 @@
-"""Evictions by NoExecute taints."""
+"""The taint eviction controller: deletes pods by NoExecute taints."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from karpy.sim.nodelife.taints import taints_of
 from karpy.sim.store.conditions import with_condition
 from karpy.sim.store.names import Times
 from karpy.sim.store.store import Store
-from karpy.sim.store.tables import Ears
+from karpy.sim.store.tables import CommitCallbacks
 from karpy.sim.worker import Worker
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
@@ -29,7 +29,7 @@ _INSTANT: Final = timedelta(microseconds=1)
 
 
 class TaintEviction:
-    """Deletes pods from nodes with a NoExecute taint, as soon as they tolerate it no longer."""
+    """Deletes pods from nodes with a NoExecute taint when their toleration ends."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -37,28 +37,28 @@ class TaintEviction:
         self._times = Times(clock)
         self._tainted: dict[str, tuple[Taint, ...]] = {}
         self._since: dict[str, datetime] = {}
-        """Since when a pod has put up with taints; it counts on when more come."""
+        """Since when each pod tolerates NoExecute taints; a further taint does not reset it."""
         self._worker = Worker(self._work)
         self._ends: list[Callable[[], None]] = []
 
     def start(self) -> None:
-        """Watch over nodes and pods."""
+        """Follow nodes and pods."""
         self._ends = [
-            self._store.subscribe(NODE, self._notice_node),
+            self._store.subscribe(NODE, self._on_node),
             self._store.listen(
-                POD, Ears(self._notice_pod, self._notice_pod, removed=self._notice_end)
+                POD, CommitCallbacks(self._on_pod, self._on_pod, removed=self._on_deleted)
             ),
         ]
         for node in self._store.list(NODE):
             self._learn(node)
 
     def stop(self) -> None:
-        """Let all pods be."""
+        """Stop deleting pods."""
         for end in self._ends:
             end()
         self._worker.stop()
 
-    def _notice_node(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_node(self, event: WatchEvent, before: JsonObject | None) -> None:
         if event.type is EventType.DELETED:
             self._tainted.pop(event.object["metadata"]["name"], None)
         elif before is None or taints_of(before) is not taints_of(event.object):
@@ -80,7 +80,7 @@ class TaintEviction:
         for pod in self._store.pods_on(name):
             self._worker.add(_key(pod))
 
-    def _notice_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
         if not self._tainted:
             return
         pod = event.object
@@ -89,7 +89,7 @@ class TaintEviction:
         ):
             self._worker.add(_key(pod))
 
-    def _notice_end(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_deleted(self, event: WatchEvent, _: JsonObject | None) -> None:
         if self._since:
             self._since.pop(_key(event.object), None)
 
@@ -121,7 +121,7 @@ class TaintEviction:
 
 
 def patience(spec: JsonObject, taints: tuple[Taint, ...]) -> float | None:
-    """Return how many seconds a pod puts up with taints; None is for ever."""
+    """Return how many seconds a pod tolerates taints; None is for ever."""
     tolerations = [
         (
             Toleration(

@@ -1,4 +1,4 @@
-"""Which taints the conditions of a node call for."""
+"""The taints that follow from the conditions of a node."""
 
 from typing import Final
 
@@ -26,7 +26,7 @@ _EVICTING: Final = {"False": NOT_READY, "Unknown": UNREACHABLE}
 
 
 def with_wanted_taints(node: JsonObject, now: str) -> JsonObject:
-    """Return a node with the taints that its conditions and its cordon call for; others stay."""
+    """Return a node with the taints of its conditions and its cordon; other taints stay."""
     taints = taints_of(node)
     wanted = _wanted(node)
     kept = [each for each in taints if _name(each) not in _OURS or _name(each) in wanted]
@@ -59,7 +59,7 @@ def _wanted(node: JsonObject) -> list[tuple[str, str]]:
         wanted.append((UNSCHEDULABLE, NO_SCHEDULE))
     ready = condition_of(node, "Ready")
     if ready is None:
-        # The Node has no Ready condition yet: the taints it was made with stay.
+        # The Node has no Ready condition yet: the taints of its creation stay.
         made_with = {_name(each) for each in taints_of(node)}
         wanted += [name for name in sorted(_OURS) if name[0] == NOT_READY and name in made_with]
     elif ready["status"] in _EVICTING:

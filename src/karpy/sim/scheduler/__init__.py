@@ -1,6 +1,6 @@
 """
-LAW: a kube-scheduler that decides as the real one does, in its own words, and never waits.
+LAW: a kube-scheduler that decides as the real one does, with the same messages, synchronously.
 
-Callbacks of the store only note what changed. What a decision needs of a node is kept up to date
-by the changes alone; filters are the law, and rosters only remember what filters said.
+Callbacks of the store only record changes. The filters define what fits; rosters cache the filter
+results and update them from the changes.
 """

@@ -1,4 +1,4 @@
-"""How many volumes a node can have attached, and how many it has."""
+"""The limits of attached volumes per node."""
 
 from collections import Counter
 from typing import Final
@@ -18,21 +18,21 @@ from karpy.sim.store.store import Store
 _MIGRATED: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 _EBS: Final = "kubernetes.io/aws-ebs"
 _DRIVERS: Final = {_EBS: "ebs.csi.aws.com"}
-"""Plugins of old whose volumes a CSI driver attaches, on nodes that say so."""
+"""In-tree plugins migrated to a CSI driver, on nodes whose CSINode says so."""
 
 _Attached = dict[str, str]
-"""Drivers by the name of a volume that is unlike any other."""
+"""CSI drivers by a unique name of the volume."""
 
 
 class Attachments:
-    """Counts the volumes of pods against what CSINodes allow."""
+    """Compares the attached volumes of nodes with the limits in their CSINodes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._by_node: dict[str, list[JsonObject]] | None = None
 
     def would_exceed(self, pod: PodInfo, node: NodeInfo) -> bool:
-        """Say whether a node would have too many volumes with those of a pod."""
+        """Say whether a pod's volumes would exceed the limits of a node."""
         csi_node = self._store.find(CSI_NODE, node.name)
         limits = _limits(csi_node)
         if csi_node is None or not limits:
@@ -67,7 +67,7 @@ class Attachments:
         return found
 
     def _identity(self, claim: JsonObject, csi_node: JsonObject) -> tuple[str, str] | None:
-        """Name the volume behind a claim and its driver; None if it is not counted."""
+        """Return the volume of a claim and its driver; None if it is not counted."""
         name = volume_name(claim)
         volume = self._store.find(PERSISTENT_VOLUME, name) if name else None
         if volume is None:

@@ -1,4 +1,4 @@
-"""What the scheduler writes: bindings, conditions, victims, and nodes for volumes."""
+"""The writes of the scheduler: bindings, conditions, evictions of victims, selected nodes."""
 
 from typing import Final
 
@@ -31,14 +31,14 @@ _GATED_TEXT: Final = "Scheduling is blocked due to non-empty scheduling gates"
 
 
 class Waiting(Struct, frozen=True):
-    """A pod that has a node, and waits for its volumes."""
+    """A pod with a chosen node that waits for its volumes."""
 
     pod: PodInfo
     node: str
     bindings: tuple[str, ...]
-    """Keys of claims for which a volume was found."""
+    """Keys of claims with an existing volume."""
     provisions: tuple[str, ...]
-    """Keys of claims for which a volume is to be made."""
+    """Keys of claims for which a volume is to be provisioned."""
 
     @property
     def claims(self) -> tuple[str, ...]:
@@ -55,14 +55,14 @@ class Binder:
         self._name = name
 
     def bind(self, pod: PodInfo, node: str) -> None:
-        """Bind a pod to a node; raise ClusterError if the store says no."""
+        """Bind a pod to a node; raise ClusterError if the store refuses."""
         obj = pod.obj
         self._store.bind(obj, node)
         if self._recorder is not None:
             self._recorder.scheduled(obj, node)
 
     def ask_for_volumes(self, pod: PodInfo, node: str, plan: VolumePlan) -> Waiting:
-        """Keep volumes for the claims of a pod, and have the missing ones made."""
+        """Reserve volumes for the claims of a pod, and request the missing ones."""
         for name, key in plan.bindings:
             volume = self._store.get(PERSISTENT_VOLUME, name)
             claim = self._claim(key)
@@ -86,7 +86,7 @@ class Binder:
         return all(claim is not None and is_bound(claim) for claim in claims)
 
     def why_no_volumes(self, waiting: Waiting) -> str:
-        """Say why the volumes of a pod will not come, or nothing."""
+        """Return why the volumes of a pod cannot be bound any more; empty if they may be."""
         if self._store.find(NODE, waiting.node) is None:
             return f'failed to get node "{waiting.node}": node "{waiting.node}" not found'
         for key in waiting.claims:
@@ -99,7 +99,7 @@ class Binder:
         return ""
 
     def refuse(self, pod: PodInfo, message: str, nominated: str | None, reason: str) -> None:
-        """Write on a pod, and in an event, why it has no node."""
+        """Write why a pod is not scheduled into its condition and an event."""
         obj = pod.obj
         if self._recorder is not None:
             self._recorder.failed(obj, message)
@@ -111,23 +111,23 @@ class Binder:
         self._set_status(obj, self._with_condition(obj, status, reason, message))
 
     def gate(self, obj: JsonObject) -> None:
-        """Tell a pod that its gates keep it from being scheduled, unless it knows."""
+        """Write the condition of a pod with scheduling gates, unless it is there."""
         known = condition_of(obj, "PodScheduled")
         if known is None or known.get("reason") != GATED:
             status = obj.get("status") or {}
             self._set_status(obj, self._with_condition(obj, status, GATED, _GATED_TEXT))
 
     def report(self, obj: JsonObject, problem: str) -> None:
-        """Tell a pod that it cannot be read."""
+        """Write into the condition of a pod that it cannot be read."""
         if self._recorder is not None:
             self._recorder.failed(obj, problem)
         status = obj.get("status") or {}
         self._set_status(obj, self._with_condition(obj, status, MISHAP, problem))
 
     def preempt(self, pod: PodInfo, candidate: Candidate) -> None:
-        """End pods gracefully to make room for another."""
+        """Delete the victims of a candidate gracefully."""
         for victim in candidate.victims:
-            if victim.is_ending:
+            if victim.is_deleting:
                 continue
             obj = victim.obj
             target = {
@@ -146,7 +146,7 @@ class Binder:
                 self._recorder.preempted(obj, pod.uid, candidate.node.name)
 
     def release(self, nominees: list[PodInfo], priority: int) -> None:
-        """Take a node back from less important pods for which it was being made free."""
+        """Clear the nominated node of less important pods."""
         for pod in nominees:
             if pod.priority < priority:
                 status = dict(pod.obj.get("status") or {})
@@ -174,7 +174,7 @@ class Binder:
 
 
 def reference(claim: JsonObject) -> JsonObject:
-    """Return what a volume says of the claim it is kept for."""
+    """Return the `claimRef` of a volume for a claim."""
     meta = claim["metadata"]
     return {
         "kind": PERSISTENT_VOLUME_CLAIM.name,

@@ -1,4 +1,4 @@
-"""Which nodes a pod chooses by their labels and names."""
+"""Node selectors and node affinity of pods."""
 
 from collections.abc import Mapping
 
@@ -12,30 +12,30 @@ _NAME = "metadata.name"
 
 
 class NodeTerm(Struct, frozen=True):
-    """One alternative: all its rules together."""
+    """One node selector term: all its rules must hold."""
 
     labels: tuple[LabelRule, ...] = ()
     names: tuple[LabelRule, ...] = ()
-    """Rules on the name of a node, as if that were a label."""
+    """Rules of `matchFields` on the name of the node."""
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """Say whether a node is meant; without a name its labels decide alone."""
+        """Say whether a node matches; without a name only its labels count."""
         if not all(rule.holds(labels) for rule in self.labels):
             return False
         return not name or all(rule.holds({_NAME: name}) for rule in self.names)
 
 
 class NodeChoice(Struct, frozen=True):
-    """The nodes a pod may be on."""
+    """The nodes that the node selector and the required node affinity of a pod allow."""
 
     selector: tuple[LabelRule, ...] = ()
     terms: tuple[NodeTerm, ...] | None = None
-    """Alternatives; none at all match no node, None every one."""
+    """Alternative terms; an empty tuple matches no node, None every node."""
     only: frozenset[str] | None = None
-    """Names that no node can do without; None if there is no such list."""
+    """The only node names that can match; None if names are not restricted."""
 
     def allows(self, labels: Mapping[str, str], name: str) -> bool:
-        """Say whether a node may have the pod."""
+        """Say whether a node matches."""
         if not all(rule.holds(labels) for rule in self.selector):
             return False
         return self.terms is None or any(term.matches(labels, name) for term in self.terms)
@@ -56,7 +56,7 @@ def read_choice(spec: JsonObject) -> NodeChoice:
 
 
 def read_preferences(spec: JsonObject) -> tuple[tuple[int, NodeTerm], ...]:
-    """Read the node affinity one would like, with weights."""
+    """Read the preferred node affinity with its weights."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     found = []
     for each in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
@@ -67,7 +67,7 @@ def read_preferences(spec: JsonObject) -> tuple[tuple[int, NodeTerm], ...]:
 
 
 def read_terms(raw: list[JsonObject]) -> tuple[NodeTerm, ...]:
-    """Read alternatives; those that say nothing or cannot be read match no node."""
+    """Read terms; a term that is empty or cannot be read matches no node."""
     return tuple(term for each in raw if (term := _read_term(each)) is not None)
 
 
@@ -109,7 +109,7 @@ def _name_rule(raw: JsonObject) -> LabelRule | None:
 
 
 def _names(terms: list[JsonObject]) -> frozenset[str] | None:
-    """Gather the names that terms list; None as soon as one of them lists none."""
+    """Return the union of the names in terms; None if one of the terms lists no names."""
     if not terms:
         return None
     names: set[str] = set()

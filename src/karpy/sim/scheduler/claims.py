@@ -1,4 +1,4 @@
-"""Claims and volumes as plain objects: what belongs together."""
+"""PersistentVolumeClaims, PersistentVolumes and StorageClasses: fields and matching."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -38,48 +38,48 @@ def with_annotations(obj: JsonObject, added: Mapping[str, str]) -> JsonObject:
 
 
 def class_of(obj: JsonObject) -> str:
-    """Return the storage class that a claim or a volume names, or nothing."""
+    """Return the storage class that a claim or a volume names, empty if none."""
     return annotation(obj, _CLASS) or obj["spec"].get("storageClassName") or ""
 
 
 def volume_name(claim: JsonObject) -> str:
-    """Return the name of the volume that a claim is bound to, or is to be bound to."""
+    """Return the name of the volume of a claim, bound or reserved; empty if none."""
     name: str = claim["spec"].get("volumeName") or ""
     return name
 
 
 def is_bound(claim: JsonObject) -> bool:
-    """Say whether a claim and its volume are joined for good."""
+    """Say whether a claim is fully bound to its volume."""
     return bool(volume_name(claim)) and annotation(claim, BIND_COMPLETED) is not None
 
 
 def is_delayed(store: Store, claim: JsonObject) -> bool:
-    """Say whether a claim waits for a pod that needs it."""
+    """Say whether the binding of a claim waits for its first consumer."""
     found = find_class(store, claim)
     return found is not None and found.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
 
 
 def find_class(store: Store, claim: JsonObject) -> JsonObject | None:
-    """Return the storage class of a claim, if it names one that is there."""
+    """Return the storage class of a claim, None if it does not exist."""
     name = class_of(claim)
     return store.find(STORAGE_CLASS, name) if name else None
 
 
 def is_provisioned(storage_class: JsonObject | None) -> bool:
-    """Say whether volumes of a class are made on demand."""
+    """Say whether volumes of a class are provisioned dynamically."""
     if storage_class is None:
         return False
     return storage_class.get("provisioner") not in {None, "", _NO_PROVISIONER}
 
 
 def suits_topology(storage_class: JsonObject, labels: Mapping[str, str]) -> bool:
-    """Say whether volumes of a class may be made where a node is."""
+    """Say whether the allowed topologies of a class include a node with these labels."""
     topologies = storage_class.get("allowedTopologies")
     return not topologies or any(_holds(each, labels) for each in topologies)
 
 
 def is_within_reach(volume: JsonObject, labels: Mapping[str, str]) -> bool:
-    """Say whether a volume can be used on a node with these labels."""
+    """Say whether the node affinity of a volume allows a node with these labels."""
     required = (volume["spec"].get("nodeAffinity") or {}).get("required")
     if required is None:
         return True
@@ -88,7 +88,7 @@ def is_within_reach(volume: JsonObject, labels: Mapping[str, str]) -> bool:
 
 
 def is_for(volume: JsonObject, claim: JsonObject) -> bool:
-    """Say whether a volume is kept for a claim."""
+    """Say whether a volume is reserved for a claim."""
     reference, meta = volume["spec"].get("claimRef") or {}, claim["metadata"]
     if (reference.get("namespace"), reference.get("name")) != (meta["namespace"], meta["name"]):
         return False
@@ -96,7 +96,7 @@ def is_for(volume: JsonObject, claim: JsonObject) -> bool:
 
 
 def asked_bytes(claim: JsonObject) -> int:
-    """Return how large the volume of a claim must be."""
+    """Return the storage request of a claim in bytes."""
     return _storage((claim["spec"].get("resources") or {}).get("requests"))
 
 
@@ -107,9 +107,9 @@ def find_volume(
     taken: Collection[str] = (),
 ) -> JsonObject | None:
     """
-    Find a volume for a claim: the one kept for it, or the smallest that will do.
+    Find a volume for a claim: the one reserved for it, or the smallest that fits.
 
-    With the labels of a node only volumes within its reach count.
+    With the labels of a node, only volumes whose node affinity allows it count.
     """
     size, best, best_size = asked_bytes(claim), None, 0
     for volume in volumes:

@@ -1,4 +1,4 @@
-"""How pods without spread constraints are spread."""
+"""Default topology spread constraints."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ _ZONE_SKEW: Final = 5
 
 
 def default_spreads(store: Store, wants: Wants) -> tuple[Spread, ...]:
-    """Spread what a pod's services and its controller select, softly, over hosts and zones."""
+    """Return soft constraints over hosts and zones for the pods of the same services and owner."""
     rules = [*_service_rules(store, wants), *_owner_rules(store, wants)]
     if not rules:
         return ()

@@ -1,4 +1,4 @@
-"""Whether a node by itself can take a pod, in the order kube-scheduler asks."""
+"""Filters on a node and the pods on it, in the order of kube-scheduler."""
 
 from karpy.codec.fields import JsonObject
 from karpy.sim.scheduler.nodes import NodeInfo
@@ -15,7 +15,7 @@ from karpy.sim.scheduler.wants import Wants
 
 
 def why_unfit(wants: Wants, node: NodeInfo) -> Refusal | None:
-    """Say why a node is not for such pods, whatever runs there; None if it is."""
+    """Return why a node refuses such pods even if empty; None if it does not."""
     if node.is_cordoned and not wants.tolerates_cordon:
         return CORDONED
     if node.taints and not all(map(wants.tolerates, node.taints)):
@@ -26,7 +26,7 @@ def why_unfit(wants: Wants, node: NodeInfo) -> Refusal | None:
 
 
 def why_full(wants: Wants, node: NodeInfo) -> Refusal | None:
-    """Say what of a node is taken that such pods need; None if there is enough of everything."""
+    """Return which resources or ports a node lacks for such pods; None if it has room."""
     if wants.ports and not node.has_free(wants.ports):
         return PORTS_TAKEN
     if (
@@ -44,7 +44,7 @@ def why_full(wants: Wants, node: NodeInfo) -> Refusal | None:
 
 
 def has_room(wants: Wants, node: NodeInfo) -> bool:
-    """Say whether a node has enough of everything left, without a word about what it lacks."""
+    """Say whether a node has room; cheaper than `why_full`, which names what is lacking."""
     if (
         len(node.pods) >= node.pods_max
         or (wants.cpu and wants.cpu > node.cpu - node.used_cpu)
@@ -56,7 +56,7 @@ def has_room(wants: Wants, node: NodeInfo) -> bool:
 
 
 def fits_empty(wants: Wants, node: NodeInfo) -> bool:
-    """Say whether a node would be large enough if nothing ran there."""
+    """Say whether a node would be large enough if it were empty."""
     return node.pods_max > 0 and all(
         amount <= node.allocatable.get(name, 0) for name, amount in wants.requests.items()
     )
@@ -89,7 +89,7 @@ def _is_disk_taken(wants: Wants, node: NodeInfo) -> bool:
 
 
 def _is_same_disk(kind: str, disk: JsonObject, other: JsonObject) -> bool:
-    """Say whether two pods cannot use a disk together: most kinds can if all only read."""
+    """Say whether two pods conflict over a disk: most kinds can be shared read-only."""
     is_read_only = bool(disk.get("readOnly")) and bool(other.get("readOnly"))
     match kind:
         case "awsElasticBlockStore":

@@ -1,4 +1,4 @@
-"""Pods that look alike to other pods, and how they came and went."""
+"""Pod classes: pods that affinity and spread cannot tell apart, and a log of their changes."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -7,20 +7,20 @@ from typing import Final, TypeAlias
 from karpy.sim.scheduler.terms import PodTerms
 
 CHANGES_MAX: Final = 8_000
-"""Who is further behind than that starts anew."""
+"""Length of the log; a reader further behind must count from scratch."""
 _LAST: Final = float("inf")
 
 Change: TypeAlias = tuple[int, int, int, int]
 """
-Pods came to a slot or went.
+Pods of a class were added to a slot or removed.
 
-The position of the change, the slot, how many pods more, and how many more that are not being
-deleted.
+The position of the change, the slot, the change of the number of pods, and that of pods that are
+not deleting.
 """
 
 
 class Kin:
-    """Pods that look alike to other pods: namespace, labels, and terms about others."""
+    """A class of pods with equal namespace, labels and affinity terms."""
 
     __slots__ = (
         "__weakref__",
@@ -41,9 +41,9 @@ class Kin:
         self.changes: list[Change] = []
 
     def forget(self, position: int) -> None:
-        """Forget the first changes, up to so many changes of all nodes."""
+        """Drop the changes up to a position of the log of all nodes."""
         del self.changes[: bisect_right(self.changes, (position, _LAST))]
 
     def since(self, position: int) -> list[Change]:
-        """Return the changes after so many changes of all nodes."""
+        """Return the changes after a position of the log of all nodes."""
         return self.changes[bisect_right(self.changes, (position, _LAST)) :]

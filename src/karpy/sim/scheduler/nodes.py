@@ -1,4 +1,4 @@
-"""Nodes, the pods on them, and what changed since a position in their log."""
+"""Nodes, the pods on them, and a log of their changes."""
 
 from collections import Counter
 from collections.abc import Iterator, KeysView, Mapping
@@ -17,20 +17,20 @@ K = TypeVar("K")
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 Entry: TypeAlias = tuple[int, int | None]
-"""A change of the node in a slot: so many pods more, or, if that is None, the node itself."""
+"""A slot, and how many pods its node gained; None if the node itself changed."""
 
 Domains: TypeAlias = tuple[list[str | None], Mapping[str, int]]
-"""The domain of each slot, and how many nodes each domain has."""
+"""The domain of each slot, and the number of nodes in each domain."""
 
 
 class NodeInfo:
-    """A node with what its pods take of it."""
+    """A node with the resources and ports that its pods use."""
 
     __slots__ = (
         "allocatable",
         "cpu",
+        "exists",
         "is_cordoned",
-        "is_there",
         "labels",
         "memory",
         "name",
@@ -52,11 +52,11 @@ class NodeInfo:
         self.name = name
         self.slot = slot
         self.obj: JsonObject | None = None
-        self.is_there = False
-        """Pods may be bound to a node that is not there yet, or not any more."""
+        self.exists = False
+        """Whether the Node exists: pods may be bound to one that is not created yet, or deleted."""
         self.labels: Mapping[str, str] = _NO_LABELS
         self.taints: tuple[Taint, ...] = ()
-        """Taints that keep pods off."""
+        """Taints with effect NoSchedule or NoExecute."""
         self.soft_taints: tuple[Taint, ...] = ()
         self.is_cordoned = False
         self.allocatable: Mapping[str, int] = {}
@@ -67,17 +67,17 @@ class NodeInfo:
         self.used_cpu = self.used_memory = self.usual_cpu = self.usual_memory = 0
 
     def describe(self, obj: JsonObject | None) -> bool:
-        """Take over what a Node says, None if it is gone; say whether that makes a difference."""
+        """Update from a Node, None if it was deleted; say whether a relevant field changed."""
         before = self.obj
         self.obj = obj
         if obj is None:
-            self.is_there = False
+            self.exists = False
             self.labels = _NO_LABELS
             return before is not None
         if before is not None and _is_same(obj, before):
             return False
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
-        self.is_there = True
+        self.exists = True
         self.labels = obj["metadata"].get("labels") or _NO_LABELS
         self.is_cordoned = bool(spec.get("unschedulable"))
         taints = [
@@ -92,17 +92,17 @@ class NodeInfo:
         return True
 
     def put(self, pod: PodInfo) -> None:
-        """Count a pod in."""
+        """Add a pod."""
         self.pods[pod.key] = pod
         self._count(pod, 1)
 
     def take(self, pod: PodInfo) -> None:
-        """Count a pod out."""
+        """Remove a pod."""
         del self.pods[pod.key]
         self._count(pod, -1)
 
     def has_free(self, ports: tuple[HostPort, ...]) -> bool:
-        """Say whether no pod here uses one of the ports."""
+        """Say whether no pod on the node uses one of the ports."""
         taken = self.ports
         return not taken or not any(_clash(mine, other) for mine in ports for other in taken)
 
@@ -126,27 +126,27 @@ class NodeInfo:
 
 class NodeTable:
     """
-    All nodes, each in a slot of its own, and a log of what happened to them.
+    All nodes, each in a slot of its own, and a log of their changes.
 
-    A slot is never given to another node as long as pods are bound to its name.
+    A slot is not reused while pods are bound to the name of its node.
     """
 
     def __init__(self) -> None:
         self.nodes: list[NodeInfo | None] = []
         self.count = 0
-        """How many nodes there are."""
+        """How many Nodes exist."""
         self.keys_version = 0
-        """Grows when pods with terms on new topology keys appear."""
-        self.averse_keys: set[str] = set()
-        """Topology keys by which pods here keep others away."""
-        self.preferred_keys: set[str] = set()
-        """Topology keys by which pods here like, dislike or need others."""
+        """Counts how often new topology keys came into use in affinity terms of pods."""
+        self.anti_affinity_keys: set[str] = set()
+        """Topology keys of required anti-affinity terms of pods on nodes."""
+        self.affinity_keys: set[str] = set()
+        """Topology keys of all other affinity terms of pods on nodes."""
         self.arrivals = 0
-        """How often a kind of pods came to the nodes that had not been there."""
+        """Counts the pod classes that appeared on nodes."""
         self.renewals = 0
-        """How often a node itself changed, or took a slot."""
+        """Counts the changes of Nodes, and the slots taken."""
         self.position = 0
-        """How many changes there were."""
+        """Counts all changes."""
         self._by_name: dict[str, NodeInfo] = {}
         self._free: list[int] = []
         self._log: list[Entry] = []
@@ -155,7 +155,7 @@ class NodeTable:
         self._claims: dict[str, int] = {}
         self._kins: dict[Kin, int] = {}
         self._domains: dict[str, tuple[int, Domains]] = {}
-        """By topology key, and as of which renewal."""
+        """Domains by topology key, with the `renewals` at which they were computed."""
 
     @property
     def lowest_priority(self) -> int | None:
@@ -163,29 +163,29 @@ class NodeTable:
         return min(self._priorities, default=None)
 
     def since(self, position: int) -> list[Entry] | None:
-        """Return the changes after a position; None if they are no longer kept."""
+        """Return the changes after a position; None if they were dropped from the log."""
         return None if position < self._base else self._log[position - self._base :]
 
     def find(self, name: str) -> NodeInfo | None:
-        """Return a node that is there."""
+        """Return an existing node, or None."""
         node = self._by_name.get(name)
-        return node if node is not None and node.is_there else None
+        return node if node is not None and node.exists else None
 
     def walk(self) -> Iterator[NodeInfo]:
-        """Walk through the nodes that are there."""
-        return (node for node in self.nodes if node is not None and node.is_there)
+        """Yield the existing nodes."""
+        return (node for node in self.nodes if node is not None and node.exists)
 
     @property
     def kins(self) -> KeysView[Kin]:
-        """The kinds of pods that are on nodes."""
+        """The pod classes with pods on nodes."""
         return self._kins.keys()
 
     def domains(self, key: str) -> Domains:
-        """Return the domains of a topology key that the nodes in all slots are in."""
+        """Return the domains of a topology key for the nodes of all slots."""
         known = self._domains.get(key)
         if known is None or known[0] != self.renewals:
             values = [
-                node.labels.get(key) if node is not None and node.is_there else None
+                node.labels.get(key) if node is not None and node.exists else None
                 for node in self.nodes
             ]
             sizes = Counter(each for each in values if each is not None)
@@ -197,16 +197,16 @@ class NodeTable:
         return self._claims.get(key, 0) > 0
 
     def describe(self, name: str, obj: JsonObject | None) -> bool:
-        """Take over what a Node says, None if it is gone; say whether that makes a difference."""
+        """Update from a Node, None if it was deleted; say whether a relevant field changed."""
         node = self._by_name.get(name)
         if node is None:
             if obj is None:
                 return False
             node = self._add(name)
-        was_there = node.is_there
+        existed = node.exists
         is_changed = node.describe(obj)
         if is_changed:
-            self.count += node.is_there - was_there
+            self.count += node.exists - existed
             self.renewals += 1
             self._note(node.slot, None)
             self._drop_if_unused(node)
@@ -222,7 +222,7 @@ class NodeTable:
             self.arrivals += 1
         self._kins[kin] = (known or 0) + 1
         self._note(node.slot, 1)
-        kin.changes.append((self.position, node.slot, 1, 0 if pod.is_ending else 1))
+        kin.changes.append((self.position, node.slot, 1, 0 if pod.is_deleting else 1))
         self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
         if pod.volumes:
             for key in claims_of(pod):
@@ -231,12 +231,12 @@ class NodeTable:
             self._learn(kin)
 
     def take(self, pod: PodInfo) -> None:
-        """Count a pod out on its node."""
+        """Remove a pod from its node."""
         node = self._by_name[pod.node]
         node.take(pod)
         kin = pod.wants.kin
         self._note(node.slot, -1)
-        kin.changes.append((self.position, node.slot, -1, 0 if pod.is_ending else -1))
+        kin.changes.append((self.position, node.slot, -1, 0 if pod.is_deleting else -1))
         _decrease(self._kins, kin)
         _decrease(self._priorities, pod.priority)
         if pod.volumes:
@@ -245,8 +245,8 @@ class NodeTable:
         self._drop_if_unused(node)
 
     def end(self, pod: PodInfo) -> None:
-        """Count a pod as one that is being deleted."""
-        pod.is_ending = True
+        """Count a pod as deleting."""
+        pod.is_deleting = True
         slot = self._by_name[pod.node].slot
         self._note(slot, 0)
         pod.wants.kin.changes.append((self.position, slot, 0, -1))
@@ -254,9 +254,9 @@ class NodeTable:
     def _learn(self, kin: Kin) -> None:
         averse = {term.key for term in kin.terms.away}
         preferred = {term.key for term in (*kin.terms.near, *kin.terms.preferences)}
-        if not (averse <= self.averse_keys and preferred <= self.preferred_keys):
-            self.averse_keys |= averse
-            self.preferred_keys |= preferred
+        if not (averse <= self.anti_affinity_keys and preferred <= self.affinity_keys):
+            self.anti_affinity_keys |= averse
+            self.affinity_keys |= preferred
             self.keys_version += 1
 
     def _add(self, name: str) -> NodeInfo:
@@ -270,7 +270,7 @@ class NodeTable:
         return node
 
     def _drop_if_unused(self, node: NodeInfo) -> None:
-        if node.is_there or node.pods:
+        if node.exists or node.pods:
             return
         del self._by_name[node.name]
         self.nodes[node.slot] = None
@@ -288,7 +288,7 @@ class NodeTable:
 
 
 def claims_of(pod: PodInfo) -> list[str]:
-    """Name the claims that a pod refers to, by namespace and name."""
+    """Return the keys of the claims that a pod refers to."""
     return [
         f"{pod.namespace}/{each['persistentVolumeClaim'].get('claimName')}"
         for each in pod.volumes
@@ -311,7 +311,7 @@ def _clash(mine: HostPort, other: HostPort) -> bool:
 
 
 def _is_same(obj: JsonObject, before: JsonObject) -> bool:
-    """Say whether all that counts of a Node is as it was."""
+    """Say whether the fields of a Node that the scheduler reads are unchanged."""
     if obj["metadata"].get("labels") != before["metadata"].get("labels"):
         return False
     spec, was = obj.get("spec") or {}, before.get("spec") or {}
@@ -331,5 +331,5 @@ def _allocatable(status: JsonObject) -> Mapping[str, int]:
         fields = Fields(status, "status")
         return fields.quantities("allocatable") or fields.quantities("capacity")
     except FieldInvalid:
-        # A node that cannot be read offers nothing.
+        # A Node whose quantities cannot be read has no allocatable resources.
         return {}

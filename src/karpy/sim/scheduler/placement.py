@@ -1,4 +1,4 @@
-"""One pod, one decision: a node, or why there is none."""
+"""The scheduling decision for one pod: a node, or why there is none."""
 
 from collections.abc import Iterable
 
@@ -16,28 +16,28 @@ from karpy.sim.scheduler.volumes import VolumeCheck, VolumePlan, has_claims
 from karpy.sim.store.store import Store
 
 _NO_CLAIMS = "no new claims to deallocate, preemption: "
-"""What the plugins asked after all filters say: those of dynamic resources come first."""
+"""The message of the PostFilter plugins: that of DynamicResources comes first."""
 _NOT_ASKED = "not found"
-"""What they say, by mistake, if it never came to the filters."""
+"""Their message, a quirk of kube-scheduler, if no filter ran."""
 
 
 class Placed(Struct, frozen=True):
-    """A pod has a node."""
+    """The node chosen for a pod."""
 
     node: NodeInfo
     plan: VolumePlan | None = None
-    """What its volumes need; None if nothing."""
+    """The bindings and provisions of its volumes; None if it has no claims."""
 
 
 class Failed(Struct, frozen=True):
-    """A pod fits nowhere for now."""
+    """A pod that fits on no node."""
 
     message: str
     plugins: frozenset[str] = frozenset()
     nominated: str | None = ""
-    """The node that is to be made free for it; None leaves that as it was."""
+    """The nominated node to write; None leaves it unchanged."""
     candidate: Candidate | None = None
-    """The node to make free, and how."""
+    """The node and the victims of the preemption."""
 
 
 class Placement:
@@ -53,10 +53,10 @@ class Placement:
         self._tracker = tracker
         self._preemption = Preemption(store, table, tracker.rivals)
         self._failures: dict[tuple[object, int, bool], tuple[int, Failed]] = {}
-        """What the latest pod like this was told, and how many changes there had been by then."""
+        """The latest failure of pods like this, with the number of changes at that time."""
 
     def decide(self, pod: PodInfo) -> Placed | Failed:
-        """Find a node for a pod, or find out what keeps it from having one."""
+        """Find a node for a pod, or the reasons why there is none."""
         if not self._table.count:
             return Failed(NO_NODES)
         only = pod.wants.choice.only
@@ -78,7 +78,7 @@ class Placement:
         return self._fail(pod, roster) if check is None else self._explain(pod, roster, check)
 
     def forget(self) -> None:
-        """Start anew: something changed that is not followed."""
+        """Drop all caches after a change that they do not follow."""
         self._failures.clear()
         self._rosters.forget()
 
@@ -94,11 +94,11 @@ class Placement:
         return known[1]
 
     def _fail(self, pod: PodInfo, roster: Roster | Shortlist) -> Failed:
-        """Explain why there is no node, once for all pods of which that is true."""
+        """Explain why there is no node, shared by all pods with the same explanation."""
         own = pod.wants.serial, pod.priority, _never_preempts(pod)
         key: tuple[object, int, bool] = own
         if not (pod.nominated() or self._tracker.nominees or roster.surroundings.is_demanding):
-            # Nothing counts but what it asks of a node, and so do other workloads.
+            # Only the rules on nodes matter: workloads with equal demands share the explanation.
             key = pod.wants.demands, *own[1:]
         position = self._table.position
         known = self._failures.get(key)
@@ -138,7 +138,7 @@ class Placement:
         check: VolumeCheck | None,
         node: NodeInfo,
     ) -> Refusal | None:
-        """Ask with the pods that the node is being made free for, then without them."""
+        """Filter a node with the pods nominated to it placed on it, then without them."""
         rivals = list(self._tracker.rivals(pod, node.name))
         if rivals:
             with Trial(roster, node, check) as trial:

@@ -1,4 +1,4 @@
-"""Pods as the scheduler sees them."""
+"""Pods with the fields that the scheduler reads."""
 
 from datetime import datetime
 from itertools import count
@@ -18,11 +18,11 @@ _NOTHING: Final[JsonObject] = {}
 
 
 class PodInfo:
-    """One pod as the scheduler sees it."""
+    """One pod with the fields that the scheduler reads."""
 
     __slots__ = (
         "cpu",
-        "is_ending",
+        "is_deleting",
         "key",
         "memory",
         "node",
@@ -43,11 +43,11 @@ class PodInfo:
         self.renew(obj)
 
     def renew(self, obj: JsonObject) -> None:
-        """Take over a later state of the pod that asks for the same."""
+        """Update to a later state of the pod with equal wants."""
         spec, wants = obj["spec"], self.wants
         self.priority: int = spec.get("priority") or 0
         self.node: str = spec.get("nodeName") or ""
-        self.is_ending = "deletionTimestamp" in obj["metadata"]
+        self.is_deleting = "deletionTimestamp" in obj["metadata"]
         self.obj = obj
         self.requests = wants.requests
         self.cpu, self.memory = wants.cpu, wants.memory
@@ -60,7 +60,7 @@ class PodInfo:
             self.usual_memory = max(self.memory, wants.usual_memory)
 
     def is_same(self, obj: JsonObject) -> bool:
-        """Say whether a later state of the pod shares all that counts with the one known."""
+        """Say whether a later state of the pod shares all relevant objects with the known one."""
         meta, was = obj["metadata"], self.obj["metadata"]
         return (
             obj["spec"] is self.obj["spec"]
@@ -70,11 +70,11 @@ class PodInfo:
         )
 
     def is_sized(self, obj: JsonObject) -> bool:
-        """Say whether a later state of the pod takes what its specification says, as before."""
+        """Say whether a later state of the pod uses, as before, the requests of its spec."""
         return self.requests is self.wants.requests and _resized(obj) is None
 
     def is_like(self, other: "PodInfo") -> bool:
-        """Say whether it counts for as much as another state of the same pod."""
+        """Say whether the pod counts the same as another state of it."""
         return (
             self.wants is other.wants
             and self.node == other.node
@@ -98,11 +98,11 @@ class PodInfo:
         return name
 
     def nominated(self) -> str:
-        """Name the node that was made free for it."""
+        """Return `status.nominatedNodeName`."""
         return (self.obj.get("status") or _NOTHING).get("nominatedNodeName") or ""
 
     def started(self, now: datetime) -> datetime:
-        """Say since when it runs; a pod that does not yet, since now."""
+        """Return when the pod started, `now` if it has not."""
         text = (self.obj.get("status") or _NOTHING).get("startTime")
         return datetime.fromisoformat(text) if text else now
 
@@ -120,11 +120,11 @@ _READ: Final = (
     "volumes",
     "priority",
 )
-"""Fields of a pod's specification that are read here."""
+"""Fields of a pod's spec that the scheduler reads."""
 
 
 def is_alike(obj: JsonObject, before: JsonObject) -> bool:
-    """Say whether nothing of a pod changed that is read here; what is shared need not be read."""
+    """Say whether nothing changed that the scheduler reads; shared fields are not compared."""
     meta, was = obj["metadata"], before["metadata"]
     if meta is not was and (
         meta.get("labels") != was.get("labels")
@@ -133,20 +133,20 @@ def is_alike(obj: JsonObject, before: JsonObject) -> bool:
         return False
     spec, had = obj["spec"], before["spec"]
     if spec is had or spec == {**had, "nodeName": spec.get("nodeName")}:
-        # Most likely it has got a node since.
+        # The usual change of the spec is `nodeName`.
         return True
     return all(spec.get(field) == had.get(field) for field in _READ)
 
 
 class PodInfos:
-    """Reads pods and keeps what those of one workload share, for as long as there are any."""
+    """Reads pods, and keeps the wants of each workload while it has pods."""
 
     def __init__(self) -> None:
         self._serials = count(1)
         self._kins: WeakValueDictionary[bytes, Kin] = WeakValueDictionary()
         self._wants: WeakValueDictionary[bytes, Wants] = WeakValueDictionary()
         self._latest: tuple[JsonObject, Wants] | None = None
-        """Pods of one workload come in a row."""
+        """The latest pod read: pods of one workload arrive in a row."""
 
     def read(self, obj: JsonObject) -> PodInfo:
         """Read a pod; raise FieldInvalid if it cannot be read."""
@@ -178,7 +178,7 @@ class PodInfos:
 
 
 def _are_twins(obj: JsonObject, other: JsonObject) -> bool:
-    """Say whether two pods share all that is read here."""
+    """Say whether two pods share all that the scheduler reads."""
     meta, others = obj["metadata"], other["metadata"]
     return (
         obj["spec"] is other["spec"]
@@ -213,7 +213,7 @@ def _key(meta: JsonObject, spec: JsonObject) -> bytes:
 
 
 def _resized(obj: JsonObject) -> dict[str, int] | None:
-    """Sum up requests as the kubelet reports them; None if it reports none of its own."""
+    """Sum up the requests that the kubelet reports after a resize; None if it reports none."""
     status = obj.get("status")
     if not status or "containerStatuses" not in status:
         return None

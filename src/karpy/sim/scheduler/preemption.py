@@ -1,4 +1,4 @@
-"""Making room for a pod by ending pods of lower priority."""
+"""Preemption: make room for a pod by deleting pods of lower priority."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -19,17 +19,17 @@ from karpy.sim.store.store import Store
 
 _CANDIDATES_MIN: Final = 100
 _SHARE: Final = 10
-"""One in so many nodes is tried at least."""
+"""At least one in this many nodes is tried."""
 _PRIORITY_OFFSET: Final = 2**31
 NEVER: Final = "Never"
 PREEMPTED: Final = "PreemptionByScheduler"
 
 Rivals = Callable[[PodInfo, str], Iterable[PodInfo]]
-"""Says for which other pods, not less important than a given one, a node is being made free."""
+"""Returns the other pods nominated to a node whose priority is not lower than that of a pod."""
 
 
 class Attempt(Struct, frozen=True):
-    """A pod that fits nowhere, and what is known of it."""
+    """A pod that fits on no node, with the results of its filters."""
 
     pod: PodInfo
     judge: Judge
@@ -38,17 +38,17 @@ class Attempt(Struct, frozen=True):
 
 
 class Candidate(Struct, frozen=True):
-    """A node, and the pods that would have to go."""
+    """A node, and the pods to delete from it."""
 
     node: NodeInfo
     victims: tuple[PodInfo, ...]
-    """The most important first."""
+    """The pods to delete, most important first."""
     violations: int
-    """How many of them a disruption budget protects."""
+    """How many victims a PodDisruptionBudget protects."""
 
 
 class Preemption:
-    """Finds the pods whose end does the least harm."""
+    """Finds the pods whose deletion does the least harm."""
 
     def __init__(self, store: Store, table: NodeTable, rivals: Rivals) -> None:
         self._store = store
@@ -56,7 +56,7 @@ class Preemption:
         self._rivals = rivals
 
     def why_ineligible(self, attempt: Attempt) -> str:
-        """Say why a pod must not make others go, or nothing."""
+        """Return why a pod must not preempt other pods; empty if it may."""
         pod = attempt.pod
         if pod.obj["spec"].get("preemptionPolicy") == NEVER:
             return "not eligible due to preemptionPolicy=Never."
@@ -73,7 +73,7 @@ class Preemption:
         return ""
 
     def find(self, attempt: Attempt, now: datetime) -> Candidate | str:
-        """Return the best candidate, or why there is none."""
+        """Return the best candidate, or the message why there is none."""
         refusals: dict[str, Refusal] = {}
         candidates: list[Candidate] = []
         lowest = self._table.lowest_priority
@@ -124,7 +124,7 @@ class Preemption:
         return False
 
     def _refusal(self, trial: Trial, pod: PodInfo, node: NodeInfo) -> Refusal | None:
-        """Ask with the rivals of the pod on the node, then without."""
+        """Filter a node with the rivals of the pod placed on it, then without them."""
         rivals = list(self._rivals(pod, node.name))
         if rivals:
             for rival in rivals:
@@ -138,7 +138,7 @@ class Preemption:
 
 
 class _Budgets:
-    """Disruption budgets, as far as they can be spent."""
+    """PodDisruptionBudgets with their remaining disruptions."""
 
     def __init__(self, budgets: list[JsonObject]) -> None:
         self._budgets = [
@@ -149,7 +149,7 @@ class _Budgets:
         ]
 
     def split(self, pods: list[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Part the pods that a budget protects from the others."""
+        """Split pods into those that a budget protects and the others."""
         left = [
             (each.get("status") or {}).get("disruptionsAllowed", 0) for each, _ in self._budgets
         ]
@@ -177,7 +177,7 @@ class _Budgets:
 
 
 def _is_being_preempted(pod: PodInfo) -> bool:
-    condition = condition_of(pod.obj, "DisruptionTarget") if pod.is_ending else None
+    condition = condition_of(pod.obj, "DisruptionTarget") if pod.is_deleting else None
     return (
         condition is not None
         and condition.get("status") == "True"

@@ -1,4 +1,4 @@
-"""Volumes for claims: found among those that are there, or made where a node needs them."""
+"""PersistentVolumes for claims: existing ones are bound, missing ones are provisioned."""
 
 from collections.abc import Callable
 from hashlib import sha256
@@ -31,21 +31,21 @@ from karpy.sim.scheduler.claims import (
     with_annotations,
 )
 from karpy.sim.store.store import Store
-from karpy.sim.store.tables import Ears
+from karpy.sim.store.tables import CommitCallbacks
 from karpy.sim.worker import Worker
 
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 _DRIVERS: Final = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
-"""Who makes volumes for plugins of old."""
+"""The CSI drivers that provision volumes for in-tree plugins."""
 
 
 class Provisioner:
     """
-    Binds claims to volumes as the volume controller does, and makes volumes as CSI drivers do.
+    Binds claims as the PersistentVolume controller does, and provisions as CSI drivers do.
 
-    A volume is made in the zone of the node that the scheduler selected, or at once in some zone
-    if its class does not wait. Claims of ephemeral volumes are made for their pods.
+    A volume is created in the zone of the node that the scheduler selected, or at once in any zone
+    if its class binds immediately. Claims of ephemeral volumes are created for their pods.
     """
 
     def __init__(self, store: Store) -> None:
@@ -56,13 +56,13 @@ class Provisioner:
         self._ends: list[Callable[[], None]] = []
 
     def start(self) -> None:
-        """Begin with what is there, and go on with what comes."""
+        """Process existing claims, volumes and pods, and follow their changes."""
         store = self._store
         self._ends = [
             store.subscribe(PERSISTENT_VOLUME_CLAIM, self._on_claim),
             store.subscribe(PERSISTENT_VOLUME, self._on_volume),
             store.subscribe(STORAGE_CLASS, self._on_class),
-            store.listen(POD, Ears(added=self._on_new_pod)),
+            store.listen(POD, CommitCallbacks(added=self._on_new_pod)),
         ]
         for volume in store.list(PERSISTENT_VOLUME):
             self._volumes.add(volume["metadata"]["name"])
@@ -71,7 +71,7 @@ class Provisioner:
         self._add_open_claims()
 
     def stop(self) -> None:
-        """Do nothing any more."""
+        """Stop binding and provisioning."""
         for end in self._ends:
             end()
         self._ends = []
@@ -114,7 +114,7 @@ class Provisioner:
                 self._claims.add(key_of(claim))
 
     def _settle(self, key: str) -> float | None:
-        """Bring a claim together with a volume, if there is one or one can be made."""
+        """Bind a claim to a volume, if one exists or can be provisioned."""
         namespace, _, name = key.partition("/")
         claim = self._store.find(PERSISTENT_VOLUME_CLAIM, name, namespace)
         if claim is None or is_bound(claim) or "deletionTimestamp" in claim["metadata"]:
@@ -129,7 +129,7 @@ class Provisioner:
         return None
 
     def _give_class(self, claim: JsonObject) -> bool:
-        """Give a claim that names no class the default one, if there is one."""
+        """Set the default class of a claim that names no class, if a default exists."""
         defaults = [
             each
             for each in self._store.list(STORAGE_CLASS)
@@ -150,12 +150,12 @@ class Provisioner:
             return volume if is_free else None
         volumes = self._store.list(PERSISTENT_VOLUME)
         if is_delayed(self._store, claim):
-            # Which of the free volumes will do is for the scheduler to say.
+            # The scheduler chooses among free volumes if binding waits for the first consumer.
             volumes = [each for each in volumes if is_for(each, claim)]
         return find_volume(claim, volumes, None)
 
     def _is_due(self, claim: JsonObject) -> bool:
-        """Say whether a volume is to be made now."""
+        """Say whether a volume is to be provisioned now."""
         if volume_name(claim) or not is_provisioned(find_class(self._store, claim)):
             return False
         is_selected = annotation(claim, SELECTED_NODE) is not None
@@ -185,7 +185,7 @@ class Provisioner:
         return self._store.create(PERSISTENT_VOLUME, volume)
 
     def _zone(self, claim: JsonObject, storage_class: JsonObject) -> str:
-        """Choose where a volume is made: near the selected node, else by the claim's name."""
+        """Choose the zone of a new volume: that of the selected node, else by the claim's name."""
         selected = annotation(claim, SELECTED_NODE)
         if selected is not None:
             node = self._store.find(NODE, selected) or {"metadata": {}}
@@ -232,7 +232,7 @@ class Provisioner:
         )
 
     def _tend(self, name: str) -> float | None:
-        """Say that a volume is free, or end it with its claim."""
+        """Set the phase of a volume, and delete it after its claim if its policy says so."""
         volume = self._store.find(PERSISTENT_VOLUME, name)
         if volume is None:
             return None
@@ -258,7 +258,7 @@ class Provisioner:
             self._store.replace(PERSISTENT_VOLUME, changed, subresource="status")
 
     def _claim_for(self, key: str) -> float | None:
-        """Make the claims of a pod's ephemeral volumes."""
+        """Create the claims of a pod's ephemeral volumes."""
         namespace, _, name = key.partition("/")
         pod = self._store.find(POD, name, namespace)
         if pod is None or "deletionTimestamp" in pod["metadata"]:

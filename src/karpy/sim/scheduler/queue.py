@@ -1,4 +1,4 @@
-"""Pods that wait for a node: those to be tried next, those that failed, those that pause."""
+"""The scheduling queue: active pods, unschedulable pods and pods in backoff."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from karpy.sim.scheduler.podinfos import PodInfo
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 10.0
 _PATIENCE: Final = 300.0
-"""A pod that nothing seems to concern is tried again after so many seconds."""
+"""Longest time in seconds that an unschedulable pod waits for an event."""
 
 
 class Pending:
-    """A pod without a node."""
+    """A pod in the queue."""
 
     __slots__ = ("failures", "is_parked", "plugins", "pod", "ticket", "tried")
 
@@ -22,40 +22,40 @@ class Pending:
         self.pod = pod
         self.failures = 0
         self.plugins: frozenset[str] = frozenset()
-        """Who refused it the last time."""
+        """The plugins that refused the pod in the last attempt."""
         self.tried = 0.0
         self.is_parked = False
-        """Whether it waits for something to change."""
+        """Whether the pod waits for an event."""
         self.ticket = 0
-        """Which of its places in the heaps is the valid one."""
+        """The number of the valid heap entry of the pod."""
 
 
 class Queue:
     """
-    Keeps pending pods in the order of priority and time.
+    Pending pods in the order of priority and time.
 
-    A pod that failed is parked until a change concerns it, and even then not tried before its
-    pause is over, which doubles with every failure up to ten seconds.
+    A pod that failed is parked until an event concerns it, and is retried after its backoff, which
+    doubles with every failure up to ten seconds.
     """
 
     def __init__(self) -> None:
         self._pending: dict[str, Pending] = {}
         self._ready: dict[int, deque[tuple[int, str]]] = {}
-        """By priority: the tickets and keys of those to be tried, the first come first."""
+        """By priority: the tickets and keys of active pods, in order of arrival."""
         self._paused: list[tuple[float, int, str]] = []
         self.parked: dict[str, Pending] = {}
-        """Those that wait for a change."""
+        """The keys of parked pods."""
         self._tickets = 0
 
     def __contains__(self, key: str) -> bool:
         return key in self._pending
 
     def get(self, key: str) -> Pending | None:
-        """Return a pending pod."""
+        """Return a pending pod, or None."""
         return self._pending.get(key)
 
     def add(self, pod: PodInfo) -> None:
-        """Have a pod tried, a new one or one that has changed."""
+        """Activate a new or changed pod."""
         pending = self._pending.get(pod.key)
         if pending is None:
             pending = self._pending[pod.key] = Pending(pod)
@@ -63,12 +63,12 @@ class Queue:
         self._make_ready(pending)
 
     def remove(self, key: str) -> None:
-        """Forget a pod."""
+        """Remove a pod."""
         self._pending.pop(key, None)
         self.parked.pop(key, None)
 
     def pop(self) -> Pending | None:
-        """Return the pod to be tried next; it stays known."""
+        """Return the next pod to try; it stays in the queue."""
         ready = self._ready
         while ready:
             priority = max(ready) if len(ready) > 1 else next(iter(ready))
@@ -82,19 +82,19 @@ class Queue:
         return None
 
     def park(self, pending: Pending, plugins: frozenset[str], now: float) -> None:
-        """Lay a pod aside until something changes for the rules that refused it."""
+        """Park a pod until an event concerns a plugin that refused it."""
         self._fail(pending, plugins, now)
         pending.is_parked = True
         self.parked[pending.pod.key] = pending
         self._pause(pending, now + _PATIENCE)
 
     def retry(self, pending: Pending, now: float) -> None:
-        """Have a pod tried again after its pause, whatever happens."""
+        """Retry a pod after its backoff, without waiting for an event."""
         self._fail(pending, frozenset(), now)
         self._pause(pending, now + _pause_of(pending))
 
     def wake(self, pending: Pending, now: float) -> None:
-        """Have a parked pod tried, at the end of its pause if that is not over."""
+        """Activate a parked pod, after the rest of its backoff."""
         if not pending.is_parked:
             return
         end = pending.tried + _pause_of(pending)
@@ -105,7 +105,7 @@ class Queue:
             self._pause(pending, end)
 
     def wake_where(self, concerns: Callable[[Pending], bool], now: float) -> bool:
-        """Wake the parked pods that a change concerns; say whether there were any."""
+        """Activate the parked pods that an event concerns; say whether there were any."""
         if not self.parked:
             return False
         woken = [pending for pending in self.parked.values() if concerns(pending)]
@@ -114,7 +114,7 @@ class Queue:
         return bool(woken)
 
     def ring(self, now: float) -> None:
-        """Make those ready whose pause is over."""
+        """Activate the pods whose backoff is over."""
         while self._paused and self._paused[0][0] <= now:
             _, ticket, key = heappop(self._paused)
             pending = self._pending.get(key)
@@ -123,12 +123,12 @@ class Queue:
 
     @property
     def is_ready(self) -> bool:
-        """Whether there may be a pod to try."""
+        """Whether the queue may have an active pod."""
         return bool(self._ready)
 
     @property
     def next_time(self) -> float | None:
-        """When the next pause is over."""
+        """When the next backoff is over."""
         paused = self._paused
         while paused:
             _, ticket, key = paused[0]

@@ -28,13 +28,13 @@ class Recorder:
         self._time, self._stamp = "", ""
 
     def scheduled(self, pod: JsonObject, node: str) -> None:
-        """Tell that a pod has a node."""
+        """Record the binding of a pod."""
         meta = pod["metadata"]
         note = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
         self._create(pod, ("Normal", "Scheduled", "Binding"), note)
 
     def failed(self, pod: JsonObject, message: str) -> None:
-        """Tell why a pod has no node."""
+        """Record why a pod is not scheduled."""
         if len(message) > _NOTE_MAX:
             message = message[: _NOTE_MAX - len(_SHORTENED)] + _SHORTENED
         key = (pod["metadata"]["uid"], "FailedScheduling", message)
@@ -49,7 +49,7 @@ class Recorder:
                 self._told.popitem(last=False)
 
     def preempted(self, victim: JsonObject, uid: str, node: str) -> None:
-        """Tell that a pod went for another one."""
+        """Record that a pod was preempted by another one."""
         note = f"Preempted by pod {uid} on node {node}"
         self._create(victim, ("Normal", "Preempted", "Preempting"), note)
 
@@ -86,7 +86,7 @@ class Recorder:
         try:
             self._store.create(EVENT, event)
         except ClusterError:
-            # A namespace that is being deleted takes no events: drop this one.
+            # A deleting namespace accepts no events: drop this one.
             return ""
         return name
 

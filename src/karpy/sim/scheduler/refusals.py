@@ -1,4 +1,4 @@
-"""Why a node cannot take a pod, in kube-scheduler's words."""
+"""The reasons why a node cannot take a pod, with the messages of kube-scheduler."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ POD_AFFINITY: Final = "InterPodAffinity"
 
 
 class Refusal(Struct, frozen=True):
-    """A no of one filter; it is final if the end of other pods would not turn it into a yes."""
+    """The refusal of a filter; final if deleting other pods would not lift it."""
 
     plugin: str
     reasons: tuple[str, ...]
@@ -75,23 +75,23 @@ NO_NODES: Final = "no nodes available to schedule pods"
 
 @lru_cache(maxsize=1024)
 def short_of(reasons: tuple[str, ...], *, is_final: bool) -> Refusal:
-    """Say which resources a node lacks; final if an empty node would lack them too."""
+    """Return the refusal for lacking resources; final if an empty node would lack them too."""
     return Refusal(NODE_RESOURCES, reasons, is_final)
 
 
 class Diagnosis(Struct, frozen=True):
-    """Why no node takes a pod."""
+    """The refusals of all nodes for a pod."""
 
     nodes: int
-    """How many nodes there are."""
+    """The number of nodes."""
     refusals: Mapping[str, Refusal]
-    """By node, as far as nodes were looked at."""
+    """The refusals by node, for nodes that were filtered."""
     at_once: Refusal | None = None
-    """What made it needless to look at nodes."""
+    """The refusal of all nodes before any was filtered."""
 
     @property
     def plugins(self) -> frozenset[str]:
-        """Whose no it was."""
+        """The plugins that refused."""
         refusals = {each.plugin for each in self.refusals.values()}
         if self.at_once is not None:
             refusals.add(self.at_once.plugin)
@@ -100,7 +100,7 @@ class Diagnosis(Struct, frozen=True):
         return frozenset(refusals)
 
     def text(self, afterwards: str) -> str:
-        """Write the message of the condition; `afterwards` is what preemption had to say."""
+        """Write the message of the condition; `afterwards` is the message of preemption."""
         if self.at_once is not None:
             said = ", ".join(self.at_once.reasons)
             return f"0/{self.nodes} nodes are available: {said}. {afterwards}".rstrip()
@@ -109,7 +109,7 @@ class Diagnosis(Struct, frozen=True):
 
 
 def counted(nodes: int, refusals: Iterable[Refusal], absent: Refusal) -> str:
-    """Count reasons over all nodes; nodes without a refusal of their own have the last one."""
+    """Count reasons over all nodes; nodes without an entry in `refusals` count as `absent`."""
     said = list(refusals)
     reasons = Counter(reason for each in said for reason in each.reasons)
     if len(said) < nodes:

@@ -1,4 +1,4 @@
-"""The nodes that can take a kind of pod, ordered by worth and kept up to date by changes."""
+"""The nodes that can take pods with equal wants, ordered by score, updated incrementally."""
 
 from bisect import insort
 from collections import OrderedDict
@@ -17,17 +17,17 @@ from karpy.sim.scheduler.wants import Wants
 _ROSTERS_MAX: Final = 128
 
 _Likeness: TypeAlias = tuple[int, tuple[int, ...]]
-"""The place of a node, and how many pods on it count."""
+"""The place of a node, and its counts of pods that matter."""
 _NO_SLOTS: Final[dict[int, None]] = {}
 _NOWHERE: Final[tuple[_Likeness, None]] = ((0, ()), None)
 
 
 class Roster:
     """
-    Remembers for pods of some wants what the filters said of each node.
+    Caches, for pods with equal wants, the filter results of each node.
 
-    What a node is worth by itself is known to a standing, which other rosters share. Nodes with
-    pods that count for this one are kept apart; they differ from the rest of their place.
+    The score of a node by itself is in a Standing, which several rosters share. Nodes with pods
+    that matter to affinity or spread are kept apart: they differ from the rest of their place.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Roster:
         self._build()
 
     def refresh(self) -> None:
-        """Take in what happened since the last time."""
+        """Apply the changes of the node table since the last refresh."""
         table = self._table
         if self._position == table.position:
             return
@@ -56,11 +56,11 @@ class Roster:
         self._standing.refresh()
         for slot in self._count(entries):
             self._file(slot)
-        self.surroundings.measure()
+        self.surroundings.update_minimums()
         self._position = table.position
 
     def refusal(self, node: NodeInfo) -> Refusal | None:
-        """Say why a node by itself cannot take such a pod, volumes aside; None if it can."""
+        """Return why a node cannot take such a pod, volumes aside; None if it can."""
         return self._standing.unfit[node.slot] or why_full(self.wants, node)
 
     def choose(self, nodes: Collection[NodeInfo] | None = None) -> NodeInfo | None:
@@ -91,26 +91,26 @@ class Roster:
         self._arrivals = table.arrivals
         self._standing = self._standings.of(self.wants, self.surroundings.keys)
         self._apart: dict[int, tuple[_Likeness, Rank | None]] = {}
-        """By slot: the nodes with company, and where those are filed that can take a pod."""
+        """By slot: the likeness of a node with pods that matter; its rank, None if refused."""
         self._groups: dict[_Likeness, list[Rank]] = {}
-        """Nodes with the same company in the same place, the best first."""
-        self.surroundings.survey(table)
+        """Nodes with equal likeness, best first."""
+        self.surroundings.count_all(table)
         self._slots, self._renewals = len(table.nodes), table.renewals
-        """How many slots are counted, and how often nodes had changed by then."""
-        if self.surroundings.has_company:
+        """How many slots are counted, and the number of node changes at that time."""
+        if self.surroundings.has_host_counts:
             for slot in range(self._slots):
                 self._file(slot)
-        self.surroundings.measure()
+        self.surroundings.update_minimums()
         self._position = table.position
 
     def _count(self, entries: list[Entry]) -> Iterable[int]:
-        """Count what came and went; return the slots that may have to be filed anew."""
+        """Count added and removed pods; return the slots that may have to be filed again."""
         table, surroundings, apart = self._table, self.surroundings, self._apart
         renewed = self._renewed(entries) if self._renewals != table.renewals else _NO_SLOTS
         has_newcomers = self._arrivals != table.arrivals
         if has_newcomers:
             self._arrivals = table.arrivals
-            surroundings.meet(table)
+            surroundings.add_classes(table)
         if len(entries) < len(apart):
             touched = {slot: None for slot, _ in entries if slot in apart}
         else:
@@ -118,23 +118,23 @@ class Roster:
             touched = {slot: None for slot in apart if ranks[slot] is not apart[slot][1]}
         self._shift(touched, renewed)
         if has_newcomers:
-            surroundings.part(table)
+            surroundings.drop_classes(table)
         for slot in renewed:
             touched[slot] = None
             surroundings.place(slot, table.nodes[slot])
         if surroundings.hosts and any(tally.is_shared for tally in surroundings.hosts):
-            # Two nodes with one hostname: what happens to one counts for the other.
+            # Several nodes share a hostname: a change of one counts for the others.
             return range(len(table.nodes))
         return touched
 
     def _renewed(self, entries: list[Entry]) -> dict[int, None]:
-        """Name the slots to be counted anew: of nodes that changed, or that are not counted yet."""
+        """Return the slots to count again: those of changed nodes, and new ones."""
         table = self._table
         known, self._slots, self._renewals = self._slots, len(table.nodes), table.renewals
         return {slot: None for slot, whole in entries if whole is None or slot >= known}
 
     def _shift(self, touched: dict[int, None], renewed: dict[int, None]) -> None:
-        """Count pods in and out; add the slots where that may make a difference."""
+        """Count added and removed pods; add the slots affected to `touched`."""
         position = self._position
         for kin, tallies in self.surroundings.concerned.items():
             for _, slot, whole, live in kin.since(position):
@@ -144,20 +144,20 @@ class Roster:
                         tally.shift(slot, weight, whole, live)
 
     def _file(self, slot: int) -> None:
-        """Keep a node apart if pods on it count, and only then."""
+        """Keep a node apart exactly if pods on it matter."""
         likeness, rank = self._apart.pop(slot, _NOWHERE)
         if rank is not None:
             drop_rank(self._groups, likeness, rank)
         node = self._table.nodes[slot]
-        company = () if node is None else self.surroundings.company(node)
-        if any(company):
-            likeness, rank = (self._standing.places[slot], company), self._standing.ranks[slot]
+        host_counts = () if node is None else self.surroundings.host_counts(node)
+        if any(host_counts):
+            likeness, rank = (self._standing.places[slot], host_counts), self._standing.ranks[slot]
             self._apart[slot] = likeness, rank
             if rank is not None:
                 insort(self._groups.setdefault(likeness, []), rank)
 
     def _tops(self) -> tuple[list[Rank], list[int]]:
-        """Return the best of nodes that are alike, and how many there are."""
+        """Return the best node of each group of alike nodes, and the size of each group."""
         order, groups = self._standing.order, self._groups
         left = {place: len(ranks) for place, ranks in order.items()}
         tops, sizes = [], []
@@ -175,7 +175,7 @@ class Roster:
     def _tops_of(self, nodes: Collection[NodeInfo]) -> tuple[list[Rank], list[int]]:
         groups: dict[_Likeness, list[Rank]] = {}
         for node in nodes:
-            likeness = self._standing.places[node.slot], self.surroundings.company(node)
+            likeness = self._standing.places[node.slot], self.surroundings.host_counts(node)
             rank = self._standing.ranks[node.slot]
             assert rank is not None
             groups.setdefault(likeness, []).append(rank)
@@ -183,7 +183,7 @@ class Roster:
 
 
 def _first(ranks: list[Rank], apart: Collection[int]) -> Rank:
-    """Return the best of a place, but for the nodes that are kept apart."""
+    """Return the best rank of a place, without the nodes that are kept apart."""
     for rank in ranks:
         if rank[2] not in apart:
             return rank
@@ -191,7 +191,7 @@ def _first(ranks: list[Rank], apart: Collection[int]) -> Rank:
 
 
 class Shortlist:
-    """Stands in for a roster if a pod names its nodes, as those of a DaemonSet do."""
+    """Replaces a roster for a pod that names its nodes, as pods of a DaemonSet do."""
 
     def __init__(
         self, wants: Wants, table: NodeTable, surround: Callable[[Wants], Surroundings]
@@ -199,11 +199,11 @@ class Shortlist:
         self.wants = wants
         self.surroundings = surround(wants)
         if self.surroundings.is_demanding:
-            self.surroundings.survey(table)
-            self.surroundings.measure()
+            self.surroundings.count_all(table)
+            self.surroundings.update_minimums()
 
     def refusal(self, node: NodeInfo) -> Refusal | None:
-        """Say why a node by itself cannot take such a pod, volumes aside; None if it can."""
+        """Return why a node cannot take such a pod, volumes aside; None if it can."""
         return why_unfit(self.wants, node) or why_full(self.wants, node)
 
     def choose(self, nodes: Collection[NodeInfo] | None = None) -> NodeInfo | None:
@@ -214,7 +214,7 @@ class Shortlist:
 
 
 class Rosters:
-    """The rosters of the kinds of pods seen lately."""
+    """The rosters of recently scheduled pods, by their wants."""
 
     def __init__(self, table: NodeTable, surround: Callable[[Wants], Surroundings]) -> None:
         self._table = table
@@ -223,7 +223,7 @@ class Rosters:
         self._rosters: OrderedDict[int, Roster] = OrderedDict()
 
     def of(self, wants: Wants) -> Roster | Shortlist:
-        """Return the roster for such pods, up to date."""
+        """Return the refreshed roster of pods with these wants."""
         if wants.choice.only is not None:
             return Shortlist(wants, self._table, self._surround)
         roster = self._rosters.get(wants.serial)
@@ -238,5 +238,5 @@ class Rosters:
         return roster
 
     def forget(self) -> None:
-        """Start anew: something changed that rosters do not follow."""
+        """Drop all rosters after a change that rosters do not follow."""
         self._rosters.clear()

@@ -41,9 +41,9 @@ from karpy.sim.scheduler.wants import Wants
 from karpy.sim.store.store import Store
 
 _PODS_IN_A_ROW: Final = 64
-"""So many pods are tried before others on the loop get their turn."""
+"""Pods tried before other tasks of the loop run."""
 _VETO: Final = "sim.karpy.dev/unschedulable"
-"""A pod that has this annotation is put nowhere; its value is why, as a plugin would say it."""
+"""A pod with this annotation is not scheduled; the value is the message of the refusal."""
 _SECONDS_FOR_VOLUMES: Final = 600.0
 _OF_STORAGE: Final = frozenset({VOLUME_BINDING, VOLUME_LIMITS, VOLUME_RESTRICTIONS, VOLUME_ZONE})
 _STORAGE: Final = (
@@ -57,10 +57,10 @@ _STORAGE: Final = (
 
 class Scheduler:
     """
-    Binds pods to nodes by the rules of kube-scheduler 1.36 and its usual profile.
+    Binds pods to nodes by the rules of kube-scheduler 1.36 with its default profile.
 
-    Pods that name another scheduler are left alone. `start` and `stop` are called on a running
-    loop; the same objects in the same order are bound the same way every time.
+    Pods that name another scheduler are ignored. `start` and `stop` are called on a running loop;
+    equal objects in equal order are bound the same way every time.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Scheduler:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to schedule: what is pending now, and what will be."""
+        """Schedule the pods that are pending now and later."""
         self._loop = asyncio.get_running_loop()
         self._tracker.time = self._loop.time
         store = self._store
@@ -105,7 +105,7 @@ class Scheduler:
         self._wake()
 
     def stop(self) -> None:
-        """Schedule nothing any more."""
+        """Stop scheduling."""
         for end in self._ends:
             end()
         self._ends = []
@@ -125,7 +125,7 @@ class Scheduler:
         assert self._loop is not None
         self._queue.ring(self._loop.time())
         self._finish_waiting()
-        self._tell_others()
+        self._report_untried()
         for _ in range(_PODS_IN_A_ROW):
             pending = self._queue.pop()
             if pending is None:
@@ -137,7 +137,7 @@ class Scheduler:
             self._sleep()
 
     def _sleep(self) -> None:
-        """Wake up when the next pause is over."""
+        """Set a timer to the end of the next backoff."""
         assert self._loop is not None
         when = self._queue.next_time
         if self._timer is not None:
@@ -163,7 +163,9 @@ class Scheduler:
             else:
                 self._binder.bind(pod, found.node.name)
         except ClusterError as error:
-            self._stumble(pending, f'running Bind plugin "DefaultBinder": {error.message}')
+            self._retry_after_error(
+                pending, f'running Bind plugin "DefaultBinder": {error.message}'
+            )
 
     def _vetoed(self, pod: PodInfo) -> Failed | None:
         why = (pod.obj["metadata"].get("annotations") or {}).get(_VETO)
@@ -181,8 +183,8 @@ class Scheduler:
         if failed.candidate is not None:
             self._binder.preempt(pod, failed.candidate)
 
-    def _stumble(self, pending: Pending, message: str) -> None:
-        """Try a pod again a little later, after an unexpected error."""
+    def _retry_after_error(self, pending: Pending, message: str) -> None:
+        """Retry a pod later after an unexpected error."""
         if pending.pod.key in self._queue:
             assert self._loop is not None
             self._queue.retry(pending, self._loop.time())
@@ -218,23 +220,23 @@ class Scheduler:
         self._return(waiting, text)
 
     def _return(self, waiting: Waiting, message: str) -> None:
-        """Put a pod back into the queue that was to be bound."""
-        pod = self._tracker.doubt(waiting.pod.key)
+        """Put an assumed pod back into the queue."""
+        pod = self._tracker.unassume(waiting.pod.key)
         if pod is None:
             return
         pod.node = ""
         self._queue.add(pod)
         pending = self._queue.get(pod.key)
         assert pending is not None
-        self._stumble(pending, message)
+        self._retry_after_error(pending, message)
         self._wake()
 
     def _end_waiting(self, key: str) -> None:
         del self._waiting[key]
         self._deadlines.pop(key).cancel()
 
-    def _tell_others(self) -> None:
-        """Tell the pods that are not tried why they are not."""
+    def _report_untried(self) -> None:
+        """Write the conditions of gated and unreadable pods."""
         gated, self._tracker.gated = self._tracker.gated, {}
         for key in gated:
             obj = self._pod(key)

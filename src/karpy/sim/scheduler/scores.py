@@ -1,4 +1,4 @@
-"""How much better one node is than another for a pod, as kube-scheduler weighs it."""
+"""The scores of nodes for a pod, with the weights of kube-scheduler."""
 
 from collections.abc import Sequence
 from math import log
@@ -18,12 +18,12 @@ _PREFERENCE_WEIGHT: Final = 2
 _PAIR: Final = 2
 
 Tastes: TypeAlias = tuple[int, int]
-"""The soft taints of a node that a pod does not tolerate, and its score by node affinity."""
+"""The number of untolerated soft taints of a node, and its node affinity weight."""
 NO_TASTES: Final = (0, 0)
 
 
 def own_score(wants: Wants, node: NodeInfo) -> int:
-    """Prefer nodes with much left, of CPU as of memory."""
+    """Score a node by its free CPU and memory, and by their balance."""
     cpu, memory = node.cpu, node.memory
     score = parts = 0
     if cpu:
@@ -42,7 +42,7 @@ def own_score(wants: Wants, node: NodeInfo) -> int:
 
 
 def soft_taints(wants: Wants, node: NodeInfo) -> int:
-    """Count the taints of a node that a pod had better avoid."""
+    """Count the PreferNoSchedule taints of a node that a pod does not tolerate."""
     if not node.soft_taints:
         return 0
     return sum(not wants.tolerates(taint) for taint in node.soft_taints)
@@ -56,7 +56,7 @@ def preference(wants: Wants, node: NodeInfo) -> int:
 def shared_scores(
     surroundings: Surroundings, slots: Sequence[int], sizes: Sequence[int]
 ) -> list[int]:
-    """Score the nodes in some slots by other pods; each node stands for several like it."""
+    """Score nodes by spread and pod affinity; each slot stands for a group of alike nodes."""
     totals = _spread_scores(surroundings, slots, sizes) if surroundings.soft else [0] * len(slots)
     if surroundings.preferences:
         for index, score in enumerate(_preference_scores(surroundings, slots)):
@@ -65,7 +65,7 @@ def shared_scores(
 
 
 def add_tastes(totals: list[int], tastes: Sequence[Tastes]) -> None:
-    """Score nodes by what they are, against each other."""
+    """Add the normalized scores of taints and node affinity."""
     worst = max(taints for taints, _ in tastes)
     if worst:
         for index, (taints, _) in enumerate(tastes):
@@ -120,7 +120,7 @@ def _labelled_spread_scores(
 
 
 def _unevenness(skew: int, tally: Tally, slots: Sequence[int], sizes: Sequence[int]) -> list[float]:
-    """Say how many pods there are in the domain of each node; less if there are few domains."""
+    """Return the pods in the domain of each node, weighted by the number of domains."""
     values = tally.values
     if tally.is_by_host:
         weight, counts = log(sum(sizes) + 2), tally.counts

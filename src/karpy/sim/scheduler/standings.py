@@ -1,4 +1,4 @@
-"""What nodes are worth to pods of one size, shared by all workloads that ask for no more."""
+"""Scores of nodes for pods with equal requests and node rules, shared by their workloads."""
 
 from bisect import bisect_left, insort
 from typing import Final, TypeAlias, TypeVar
@@ -16,14 +16,14 @@ K = TypeVar("K")
 _WORTHS_MAX: Final = 4096
 
 Rank: TypeAlias = tuple[int, str, int]
-"""The worth of a node, negated; its name and its slot."""
+"""The negated score of a node, its name and its slot."""
 
 
 class Standing:
     """
-    Remembers for some wants what the filters said of each node, whatever other pods say.
+    Caches, for pods with equal wants, the filter results and scores of each node by itself.
 
-    A change of a node makes it look at that node again, and at no other.
+    A change of a node recomputes that node alone. Other pods are not considered here.
     """
 
     def __init__(self, wants: Wants, table: NodeTable, keys: tuple[str, ...]) -> None:
@@ -31,13 +31,13 @@ class Standing:
         self._table = table
         self._position = 0
         self._keys = keys
-        """The topology keys by which other pods are counted, but for the hostname."""
+        """The topology keys by which other pods are counted, except the hostname."""
         self._worths: dict[tuple[int, ...], int] = {}
-        """By what nodes have, and what of it is taken."""
+        """Scores by what nodes have, and what of it is requested."""
         self._build()
 
     def refresh(self) -> None:
-        """Take in what happened since the last time."""
+        """Apply the changes of the node table since the last refresh."""
         table = self._table
         if self._position == table.position:
             return
@@ -62,23 +62,23 @@ class Standing:
     def _build(self) -> None:
         table = self._table
         self.unfit: list[Refusal | None] = []
-        """By slot: why a node is not for such pods, whatever runs there."""
+        """By slot: why the node refuses such pods even if empty, None if it does not."""
         self.tastes: list[Tastes] = []
         self.has_tastes = False
-        """Whether it was ever found to prefer any node to others."""
+        """Whether any node had a soft taint or a preferred term for such pods."""
         self.places: list[int] = []
-        """By slot: a number for all that counts of the node but what runs there."""
+        """By slot: a number for the domains and tastes of the node, which no pod changes."""
         self.ranks: list[Rank | None] = []
-        """By slot: None if the node cannot take such a pod."""
+        """By slot: the rank of the node, None if it cannot take such a pod."""
         self.order: dict[int, list[Rank]] = {}
-        """By place: the ranks of its nodes, the best first."""
+        """By place: the ranks of its nodes, best first."""
         self._known_places: dict[object, int] = {}
         for slot in range(len(table.nodes)):
             self._settle(slot)
         self._position = table.position
 
     def _settle(self, slot: int) -> None:
-        """Look at what a node is, and at what it has left."""
+        """Recompute the place and the rank of a node."""
         while len(self.ranks) <= slot:
             self.unfit.append(None)
             self.tastes.append(NO_TASTES)
@@ -86,7 +86,7 @@ class Standing:
             self.ranks.append(None)
         self._leave(slot)
         node = self._table.nodes[slot]
-        if node is None or not node.is_there:
+        if node is None or not node.exists:
             return
         wants = self._wants
         self.unfit[slot] = why_unfit(wants, node)
@@ -97,17 +97,17 @@ class Standing:
         self._rank(slot)
 
     def _rank(self, slot: int) -> None:
-        """Look at what a node has left."""
+        """Recompute the rank of a node from its free resources."""
         self._leave(slot)
         node = self._table.nodes[slot]
-        if node is None or not node.is_there or self.unfit[slot] is not None:
+        if node is None or not node.exists or self.unfit[slot] is not None:
             return
         if has_room(self._wants, node):
             rank = self.ranks[slot] = -self._worth(node), node.name, slot
             insort(self.order.setdefault(self.places[slot], []), rank)
 
     def _worth(self, node: NodeInfo) -> int:
-        # Many nodes are of the same size and have pods of the same size.
+        # Many nodes have the same size and pods of the same sizes.
         key = (
             node.cpu,
             node.memory,
@@ -135,14 +135,14 @@ class Standing:
 
 
 class Standings:
-    """The standings in use."""
+    """The standings by the wants of pods."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._standings: WeakValueDictionary[object, Standing] = WeakValueDictionary()
 
     def of(self, wants: Wants, keys: tuple[str, ...]) -> Standing:
-        """Return the standing for such pods, up to date."""
+        """Return the refreshed standing of pods with these wants."""
         key = wants.demands, keys
         standing = self._standings.get(key)
         if standing is None:
@@ -153,7 +153,7 @@ class Standings:
 
 
 def drop_rank(order: dict[K, list[Rank]], key: K, rank: Rank) -> None:
-    """Take a rank out of one of several sorted lists, and the list too if it was the last."""
+    """Remove a rank from the sorted list of a key, and the list if it becomes empty."""
     ranks = order[key]
     if len(ranks) == 1:
         del order[key]

@@ -1,4 +1,4 @@
-"""Other pods as a pod to be placed sees them: spread, affinity and anti-affinity."""
+"""Topology spread and pod affinity: counts of existing pods, and the refusals they cause."""
 
 from collections.abc import Callable
 from operator import attrgetter
@@ -22,11 +22,11 @@ from karpy.sim.scheduler.wants import Wants
 
 _BY_SERIAL: Final = attrgetter("serial")
 _NEED_WEIGHT: Final = 1
-"""What it is worth to be near a pod that needs this one."""
+"""The score for a domain with a pod whose required affinity matches this pod."""
 
 
 class Surroundings:
-    """Counts of the pods that a pod of some wants must or would like to consider."""
+    """Counts, for pods with equal wants, of the pods that spread and affinity consider."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Surroundings:
     ) -> None:
         self._wants = wants
         self._weighers: dict[Selector | None, Weigh] = {}
-        """By selector: how spreads weigh pods. Hosts and zones weigh alike most of the time."""
+        """By selector: the weighing of pods. Constraints on hosts and zones often share it."""
         labels = wants.kin.labels
         hard = [each for each in wants.spreads if not each.is_soft]
         spreads = wants.spreads or defaults(wants)
@@ -47,82 +47,82 @@ class Surroundings:
         self._hard = [(each, self._spread(each, hard), int(each.means(labels))) for each in hard]
         together = soft if self.ignores_unlabelled else []
         self.soft: Final = [(each, self._spread(each, together)) for each in soft]
-        """Soft constraints, and the pods that count for each."""
+        """Soft constraints, each with its counts."""
         self._meet(wants, table, namespaces)
         tallies = [tally for _, tally, _ in self._hard]
         soft_tallies = [tally for _, tally in self.soft]
-        tallies += [*self._near, *self._away, *self._averse, *soft_tallies, *self.preferences]
+        tallies += [*self._near, *self._away, *self._refusing, *soft_tallies, *self.preferences]
         self.tallies: Final = tuple(tallies)
         self.hosts: Final = tuple(
             each for each in tallies if each.is_by_host and each not in soft_tallies
         )
         self._own_counts = [each for each in soft_tallies if each.is_by_host]
-        """A preferred spread over hosts counts the pods of each node alone."""
+        """Soft spread over hosts: counts the pods of each node by itself."""
         self.keys: Final = tuple(dict.fromkeys(each.key for each in tallies if not each.is_by_host))
-        self.is_demanding: Final = bool(self._hard or self._near or self._away or self._averse)
-        """Whether it can refuse a node at all."""
+        self.is_demanding: Final = bool(self._hard or self._near or self._away or self._refusing)
+        """Whether a required rule can refuse a node."""
         self._lows: list[int] = []
         self.concerned: Final[dict[Kin, tuple[tuple[Tally, int], ...]]] = {}
-        """By kin, if such pods count: the tallies in which they do, and for how much."""
-        self._asked: set[Kin] = set()
-        self.measure()
-        self.meet(table)
+        """The tallies in which the pods of a class count, with their weight there."""
+        self._weighed: set[Kin] = set()
+        self.update_minimums()
+        self.add_classes(table)
 
     @property
-    def has_company(self) -> bool:
-        """Whether there are pods that count on any node by itself."""
+    def has_host_counts(self) -> bool:
+        """Whether `host_counts` of any node is not zero."""
         return any(any(tally.totals.values()) for tally in self.hosts) or any(
             any(tally.counts) for tally in self._own_counts
         )
 
-    def survey(self, table: NodeTable) -> None:
-        """Count the nodes of all slots, for the first time."""
+    def count_all(self, table: NodeTable) -> None:
+        """Count the nodes of all slots from scratch."""
         for tally in self.tallies:
-            tally.survey(table)
+            tally.count_all(table)
 
     def place(self, slot: int, node: NodeInfo | None) -> None:
-        """Count the node of a slot anew."""
+        """Count the node of a slot again."""
         for tally in self.tallies:
             tally.place(slot, node)
 
     def shift(self, slot: int, kin: Kin, whole: int, live: int) -> None:
-        """Count pods in or out."""
-        for tally, weight in self.ask(kin):
+        """Add or remove pods of a class: `whole` in all, `live` of them not deleting."""
+        for tally, weight in self.tallies_of(kin):
             tally.shift(slot, weight, whole, live)
 
-    def ask(self, kin: Kin) -> tuple[tuple[Tally, int], ...]:
-        """Return the tallies in which a kind of pods counts, and for how much."""
-        if kin not in self._asked:
-            self._asked.add(kin)
+    def tallies_of(self, kin: Kin) -> tuple[tuple[Tally, int], ...]:
+        """Return the tallies in which the pods of a class count, with their weight there."""
+        if kin not in self._weighed:
+            self._weighed.add(kin)
             self._weigh(kin)
         return self.concerned.get(kin, ())
 
-    def meet(self, table: NodeTable) -> None:
-        """Ask about the kinds of pods that are new."""
-        # Kinds that came and went between two calls make no difference.
-        newcomers = table.kins - self._asked
-        self._asked |= newcomers
+    def add_classes(self, table: NodeTable) -> None:
+        """Weigh the pod classes that are new on nodes."""
+        # Classes that appeared and vanished between two calls are skipped.
+        newcomers = table.kins - self._weighed
+        self._weighed |= newcomers
         for kin in sorted(newcomers, key=_BY_SERIAL):
             self._weigh(kin)
 
-    def part(self, table: NodeTable) -> None:
-        """Forget the kinds of pods that are gone."""
-        for kin in self._asked - table.kins:
-            self._asked.discard(kin)
+    def drop_classes(self, table: NodeTable) -> None:
+        """Drop the pod classes that are on no node any more."""
+        for kin in self._weighed - table.kins:
+            self._weighed.discard(kin)
             for tally, _ in self.concerned.pop(kin, ()):
                 tally.forget(kin)
 
-    def measure(self) -> None:
-        """Find out how few pods the emptiest domains have; needed after every change."""
+    def update_minimums(self) -> None:
+        """Update the lowest count over the domains of each hard spread, after every change."""
         if self._hard:
             self._lows = [_lowest(spread, tally) for spread, tally, _ in self._hard]
 
     def refusal(self, node: NodeInfo) -> Refusal | None:
-        """Say why other pods forbid a node, or None."""
-        return self._why_uneven(node) or self._why_averse(node)
+        """Return why spread or pod affinity refuses a node, or None."""
+        return self._why_uneven(node) or self._why_anti_affine(node)
 
-    def company(self, node: NodeInfo) -> tuple[int, ...]:
-        """Return how many pods are on a node, as far as hosts are considered one by one."""
+    def host_counts(self, node: NodeInfo) -> tuple[int, ...]:
+        """Return the counts of a node for rules on hosts."""
         slot = node.slot
         own = self._own_counts
         if not self.hosts:
@@ -130,7 +130,7 @@ class Surroundings:
         return tuple([tally.at(node) for tally in self.hosts] + [t.counts[slot] for t in own])
 
     def _weigh(self, kin: Kin) -> None:
-        """Find out in which tallies a kind of pods counts, and for how much."""
+        """Compute the weight of the pods of a class in each tally."""
         latest, weight = None, 0
         concerned = []
         for tally in self.tallies:
@@ -151,12 +151,12 @@ class Surroundings:
                 return SPREAD_BROKEN
         return None
 
-    def _why_averse(self, node: NodeInfo) -> Refusal | None:
+    def _why_anti_affine(self, node: NodeInfo) -> Refusal | None:
         if self._near and not self._is_near(node):
             return AFFINITY_UNMET
         if any(tally.at(node) > 0 for tally in self._away):
             return ANTI_AFFINITY_BROKEN
-        if any(tally.at(node) > 0 for tally in self._averse):
+        if any(tally.at(node) > 0 for tally in self._refusing):
             return OTHERS_AVERSE
         return None
 
@@ -165,7 +165,7 @@ class Surroundings:
             return False
         if all(tally.at(node) > 0 for tally in self._near):
             return True
-        # The first of its kind would otherwise wait for ever.
+        # The first pod of a group with affinity to itself would otherwise wait for ever.
         return self._meets_itself and all(tally.is_blank for tally in self._near)
 
     def _spread(self, spread: Spread, together: list[Spread]) -> Tally:
@@ -190,7 +190,7 @@ class Surroundings:
         return Tally(spread.key, weigh, includes, live_only=True)
 
     def _meet(self, wants: Wants, table: NodeTable, namespaces: Namespaces) -> None:
-        """Prepare to count the pods of affinity: its own terms, and those of others about it."""
+        """Prepare the tallies of the pod's affinity terms and of other pods' terms on it."""
         kin, terms = wants.kin, wants.kin.terms
         own_labels = namespaces.get(kin.namespace, {})
         reach = {
@@ -211,7 +211,7 @@ class Surroundings:
         def weigh_away(key: str) -> Callable[[Kin], int]:
             return lambda other: sum(means(term, other) for term in terms.away if term.key == key)
 
-        def weigh_averse(key: str) -> Callable[[Kin], int]:
+        def weigh_refusing(key: str) -> Callable[[Kin], int]:
             return lambda other: sum(is_meant(term) for term in other.terms.away if term.key == key)
 
         def weigh_preference(key: str) -> Callable[[Kin], int]:
@@ -224,8 +224,10 @@ class Surroundings:
         self._near = [Tally(key, weigh_near) for key in _keys(terms.near)]
         self._meets_itself = bool(terms.near) and all(means(term, kin) for term in terms.near)
         self._away = [Tally(key, weigh_away(key)) for key in _keys(terms.away)]
-        self._averse = [Tally(key, weigh_averse(key)) for key in sorted(table.averse_keys)]
-        preferred = table.preferred_keys | {term.key for term in terms.preferences}
+        self._refusing = [
+            Tally(key, weigh_refusing(key)) for key in sorted(table.anti_affinity_keys)
+        ]
+        preferred = table.affinity_keys | {term.key for term in terms.preferences}
         self.preferences = [Tally(key, weigh_preference(key)) for key in sorted(preferred)]
 
 
@@ -234,7 +236,7 @@ def _keys(terms: tuple[PodTerm, ...]) -> list[str]:
 
 
 def _lowest(spread: Spread, tally: Tally) -> int:
-    """Say how few pods a domain has; nothing if there are fewer domains than there should be."""
+    """Return the lowest count of a domain; 0 if there are fewer domains than `minDomains`."""
     if len(tally.totals) < spread.min_domains:
         return 0
     return min(tally.totals.values(), default=0)

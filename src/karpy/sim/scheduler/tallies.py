@@ -1,4 +1,4 @@
-"""Pods that matter to a pod, counted by node and by topology domain."""
+"""Counts of pods by node and by topology domain."""
 
 from collections.abc import Callable
 from typing import Final
@@ -8,7 +8,7 @@ from karpy.sim.scheduler.kins import Kin
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
 
 Weigh = Callable[[Kin], int]
-"""Says how much a pod on a node counts."""
+"""Returns the weight of each pod of a class."""
 Includes = Callable[[NodeInfo], bool]
 """Says whether the pods of a node count for its domain."""
 
@@ -21,10 +21,10 @@ def everywhere(node: NodeInfo) -> bool:
 
 class Tally:
     """
-    What the pods of each domain of a topology key weigh together.
+    The total weight of the pods in each domain of a topology key.
 
-    Nodes without the key, or not included, belong to no domain. Before a node is
-    counted, the weight of each kind of pod there must be known.
+    Nodes without the key, or not included, count for no domain. The weight of each pod class on
+    a node must be known before the node is counted.
     """
 
     __slots__ = (
@@ -47,33 +47,33 @@ class Tally:
         self.key: Final = key
         self.is_by_host: Final = key == HOSTNAME
         self.live_only = live_only
-        """Whether pods that are being deleted do not count."""
+        """Whether deleting pods are left out."""
         self.counts: list[int] = []
-        """By slot: what the pods of that node weigh."""
+        """By slot: the weight of the pods on the node."""
         self.domains: list[str | None] = []
-        """By slot: the domain that node counts for."""
+        """By slot: the domain that the node counts for."""
         self.values: list[str | None] = []
-        """By slot: the domain that node is in, even if it does not count for it."""
+        """By slot: the domain of the node, counted or not."""
         self.totals: dict[str, int] = {}
-        """By domain; one with nodes but without pods is there too."""
+        """The weight by domain, including domains without pods."""
         self._width: dict[str, int] = {}
         self.weigh: Final = weigh
         self.weights: Final[dict[Kin, int]] = {}
-        """How much pods count, as far as they do."""
+        """The weight of each pod class with weight."""
         self._includes = includes
 
     @property
     def is_blank(self) -> bool:
-        """Whether no pod counts anywhere."""
+        """Whether no pod has weight."""
         return not any(self.totals.values())
 
     @property
     def is_shared(self) -> bool:
-        """Whether a domain has several nodes."""
+        """Whether several nodes share a domain."""
         return len(self._width) < sum(self._width.values())
 
-    def survey(self, table: NodeTable) -> None:
-        """Count the nodes of all slots, for the first time."""
+    def count_all(self, table: NodeTable) -> None:
+        """Count the nodes of all slots from scratch."""
         if self.weights or self._includes is not everywhere:
             for slot, node in enumerate(table.nodes):
                 self.place(slot, node)
@@ -85,20 +85,20 @@ class Tally:
         self.totals = dict.fromkeys(sizes, 0)
 
     def place(self, slot: int, node: NodeInfo | None) -> None:
-        """Count the node of a slot anew; None if there is none any more."""
+        """Count the node of a slot again; None if the slot is empty."""
         self._leave(slot)
         if node is None:
             return
         self.counts[slot] = count = self._count(node) if self.weights else 0
         self.values[slot] = domain = node.labels.get(self.key)
-        if domain is None or not node.is_there or not self._includes(node):
+        if domain is None or not node.exists or not self._includes(node):
             return
         self.domains[slot] = domain
         self._width[domain] = self._width.get(domain, 0) + 1
         self.totals[domain] = self.totals.get(domain, 0) + count
 
     def shift(self, slot: int, weight: int, whole: int, live: int) -> None:
-        """Count pods of a weight in or out: all of them, and those that are not being deleted."""
+        """Add or remove pods of a weight: `whole` in all, `live` of them not deleting."""
         change = (live if self.live_only else whole) * weight
         if change:
             self.counts[slot] += change
@@ -107,16 +107,16 @@ class Tally:
                 self.totals[domain] += change
 
     def forget(self, kin: Kin) -> None:
-        """Forget how much a kind of pods counts; there are none."""
+        """Drop the weight of a pod class without pods."""
         del self.weights[kin]
 
     def at(self, node: NodeInfo) -> int:
-        """Say what the domain of a node weighs, whether the node is included or not."""
+        """Return the weight of the domain of a node, counted or not."""
         domain = node.labels.get(self.key)
         return 0 if domain is None else self.totals.get(domain, 0)
 
     def in_slot(self, slot: int) -> int:
-        """Say what the domain of the node in a slot weighs."""
+        """Return the weight of the domain of the node in a slot."""
         domain = self.values[slot]
         return 0 if domain is None else self.totals.get(domain, 0)
 
@@ -125,7 +125,7 @@ class Tally:
         return sum(
             weights.get(pod.wants.kin, 0)
             for pod in node.pods.values()
-            if not (self.live_only and pod.is_ending)
+            if not (self.live_only and pod.is_deleting)
         )
 
     def _leave(self, slot: int) -> None:

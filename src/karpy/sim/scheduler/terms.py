@@ -1,4 +1,4 @@
-"""What pods ask of each other: to be near, to be away, to be spread."""
+"""Pod affinity, anti-affinity and topology spread constraints of pods."""
 
 from collections.abc import Mapping
 
@@ -16,29 +16,29 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class PodTerm(Struct, frozen=True):
-    """Pods of some labels in some namespaces, within a domain of a topology key."""
+    """A pod affinity term: pods selected by labels and namespaces, in a topology domain."""
 
     key: str
     selector: Selector | None
     namespaces: frozenset[str]
     namespace_selector: Selector | None = None
     weight: int = 0
-    """How much it is liked, or disliked if negative; 0 of a term that must hold."""
+    """The weight of a preferred term, negative for anti-affinity; 0 of a required term."""
 
     def means(self, labels: Mapping[str, str]) -> bool:
-        """Say whether the labels are those of a pod it is about."""
+        """Say whether the term selects a pod with these labels."""
         return self.selector is not None and self.selector.matches(labels)
 
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Say whether a namespace is among those it is about, by name or by labels."""
+        """Say whether the term selects a namespace, by its name or its labels."""
         if namespace in self.namespaces:
             return True
         return self.namespace_selector is not None and self.namespace_selector.matches(labels)
 
     def reach(self, namespaces: Namespaces) -> frozenset[str] | None:
-        """Name the namespaces that a pod to be placed means; None stands for all."""
-        # kube-scheduler unrolls the selector into names, but goes on matching it with empty
-        # labels: one that these pass, such as `DoesNotExist`, reaches every namespace.
+        """Return the namespaces that the term of an incoming pod selects; None is all."""
+        # kube-scheduler resolves the selector into names, but still matches it with empty labels: a
+        # selector that these satisfy, such as `DoesNotExist`, selects every namespace.
         selector = self.namespace_selector
         if selector is None:
             return self.namespaces
@@ -60,16 +60,16 @@ class Spread(Struct, frozen=True):
     is_soft: bool = False
 
     def counts(self, labels: Mapping[str, str]) -> bool:
-        """Say whether a pod on a node counts; an empty selector means all pods, but counts none."""
+        """Say whether an existing pod counts; an empty selector counts none."""
         return bool(self.selector and self.selector.rules) and self.means(labels)
 
     def means(self, labels: Mapping[str, str]) -> bool:
-        """Say whether the constraint is about a pod."""
+        """Say whether the selector matches the incoming pod."""
         return self.selector is not None and self.selector.matches(labels)
 
 
 class PodTerms(Struct, frozen=True):
-    """All that a pod asks of other pods by affinity."""
+    """The affinity and anti-affinity terms of a pod."""
 
     near: tuple[PodTerm, ...] = ()
     away: tuple[PodTerm, ...] = ()
@@ -139,7 +139,7 @@ def _with_own(
     same: tuple[str, ...] | list[str],
     other: tuple[str, ...] | list[str] = (),
 ) -> Selector | None:
-    """Add the pod's own labels to a selector; what an API server did before is not done twice."""
+    """Add the pod's labels at some keys to a selector, unless an API server already has."""
     if selector is None or not (same or other):
         return selector
     own = [equal(key, labels[key]) for key in same if key in labels]

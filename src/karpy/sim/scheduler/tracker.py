@@ -1,4 +1,4 @@
-"""What the store tells of pods and nodes, turned into counts and into pods to try again."""
+"""Follows pods and nodes: keeps the node table and wakes pods that an event concerns."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -22,7 +22,7 @@ from karpy.sim.scheduler.refusals import (
     VOLUME_RESTRICTIONS,
 )
 from karpy.sim.store.store import Store
-from karpy.sim.store.tables import Ears
+from karpy.sim.store.tables import CommitCallbacks
 
 _NOTHING: Final[JsonObject] = {}
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
@@ -30,7 +30,7 @@ _USUAL_NAME: Final = "default-scheduler"
 _OF_THE_NODE: Final = frozenset(
     {NODE_UNSCHEDULABLE, TAINT_TOLERATION, NODE_AFFINITY, NODE_PORTS, NODE_RESOURCES}
 )
-"""Whose no depends on nothing but the node."""
+"""The plugins whose refusal depends on the node alone."""
 _OF_SPREAD: Final = frozenset({TOPOLOGY_SPREAD})
 _OF_OTHER_PODS: Final = frozenset({TOPOLOGY_SPREAD, POD_AFFINITY})
 _OF_ROOM: Final = _OF_OTHER_PODS | {NODE_RESOURCES, NODE_PORTS, VOLUME_RESTRICTIONS, VOLUME_LIMITS}
@@ -38,9 +38,9 @@ _OF_ROOM: Final = _OF_OTHER_PODS | {NODE_RESOURCES, NODE_PORTS, VOLUME_RESTRICTI
 
 class Tracker:
     """
-    Follows pods and nodes.
+    Updates the node table and the queue from events of pods and nodes.
 
-    `wake` is called when there is something to do. Nothing here writes to the store.
+    `wake` is called when there is a pod to try. The tracker does not write to the store.
     """
 
     def __init__(
@@ -55,39 +55,39 @@ class Tracker:
         self._placed: dict[str, PodInfo] = {}
         self._assumed: dict[str, PodInfo] = {}
         self.nominees: dict[str, dict[str, PodInfo]] = {}
-        """By node: the pods for which it is being made free."""
+        """By node: the pods nominated to it."""
         self._nominations: dict[str, str] = {}
         self.gated: dict[str, None] = {}
-        """Pods that must not be tried yet, and may not have been told."""
+        """Pods with scheduling gates whose condition may not be written yet."""
         self.unreadable: dict[str, str] = {}
-        """Pods that cannot be read, and why."""
+        """Pods that cannot be read, and the error."""
         self.time: Callable[[], float] = lambda: 0.0
 
     def start(self) -> list[Callable[[], None]]:
-        """Take in what there is, and follow what happens; return what ends that."""
+        """Read existing nodes and pods, and subscribe; return the functions that unsubscribe."""
         for node in self._store.list(NODE):
             self._table.describe(node["metadata"]["name"], node)
         for pod in self._store.list(POD):
             self._on_pod(WatchEvent(EventType.ADDED, pod, ""), None)
-        ears = Ears(self._on_pod, self._on_pod, self._on_status, self._on_gone)
-        return [self._store.subscribe(NODE, self._on_node), self._store.listen(POD, ears)]
+        callbacks = CommitCallbacks(self._on_pod, self._on_pod, self._on_status, self._on_deleted)
+        return [self._store.subscribe(NODE, self._on_node), self._store.listen(POD, callbacks)]
 
     def rivals(self, pod: PodInfo, node: str) -> Iterator[PodInfo]:
-        """Walk through other pods, not less important, for which a node is being made free."""
+        """Yield the other pods nominated to a node whose priority is not lower."""
         for other in self.nominees.get(node, {}).values():
             if other.priority >= pod.priority and other.key != pod.key:
                 yield other
 
     def contested(self, pod: PodInfo) -> bool:
-        """Say whether a node is being made free for another pod, not less important."""
+        """Say whether another pod of no lower priority is nominated to any node."""
         return any(any(self.rivals(pod, node)) for node in self.nominees)
 
     def nominees_of(self, node: str) -> list[PodInfo]:
-        """Return the pods for which a node is being made free."""
+        """Return the pods nominated to a node."""
         return list(self.nominees.get(node, {}).values())
 
     def assume(self, pod: PodInfo, node: str) -> None:
-        """Count a pod on a node it will be bound to."""
+        """Count a pod on the node to which it will be bound."""
         self._queue.remove(pod.key)
         self._nominate(pod.key, None)
         assumed = PodInfo(pod.obj, pod.wants)
@@ -96,11 +96,11 @@ class Tracker:
         self._table.put(assumed)
 
     def is_assumed(self, key: str) -> bool:
-        """Say whether a pod still waits to be bound."""
+        """Say whether a pod is assumed on a node and not bound yet."""
         return key in self._assumed
 
-    def doubt(self, key: str) -> PodInfo | None:
-        """Count a pod no longer on the node it was to be bound to."""
+    def unassume(self, key: str) -> PodInfo | None:
+        """Remove an assumed pod from its node."""
         assumed = self._assumed.pop(key, None)
         if assumed is not None:
             self._table.take(assumed)
@@ -108,7 +108,7 @@ class Tracker:
         return assumed
 
     def wake_for(self, plugins: frozenset[str]) -> None:
-        """Try the pods again that one of some filters refused."""
+        """Activate the pods that one of some plugins refused."""
         self._wake_for(plugins)
 
     def _on_node(self, event: WatchEvent, before: JsonObject | None) -> None:
@@ -123,7 +123,7 @@ class Tracker:
             return _concerns_node(pending, node)
 
         if self._queue.wake_where(concerns, self.time()) or node is None:
-            # A pod that waits for volumes on a node that is gone must hear of it.
+            # A pod that waits for volumes on the deleted node must be retried.
             self._wake()
 
     def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
@@ -142,12 +142,12 @@ class Tracker:
         elif (spec.get("schedulerName") or _USUAL_NAME) == self._name:
             self._on_pending(key, obj)
 
-    def _on_gone(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_deleted(self, event: WatchEvent, _: JsonObject | None) -> None:
         meta = event.object["metadata"]
         self._forget(f"{meta['namespace']}/{meta['name']}")
 
     def _on_status(self, event: WatchEvent, before: JsonObject | None) -> None:
-        """Take over the status of a pod of which nothing else has changed."""
+        """Update a pod of which only the status changed."""
         obj = event.object
         meta = obj["metadata"]
         known = self._placed.get(f"{meta['namespace']}/{meta['name']}")
@@ -181,8 +181,8 @@ class Tracker:
                 self._wake_for(_OF_ROOM)
                 return
         known.obj = obj
-        if "deletionTimestamp" in obj["metadata"] and not known.is_ending:
-            # It still takes its room, but is not counted any more when pods are spread.
+        if "deletionTimestamp" in obj["metadata"] and not known.is_deleting:
+            # A deleting pod still uses its requests, but no longer counts for spread.
             self._table.end(known)
             self._wake_for(_OF_SPREAD)
 
@@ -219,7 +219,7 @@ class Tracker:
             self._wake()
             return
         if spec.get("resourceClaims"):
-            # There are no ResourceClaims here, and without them such pods are never tried.
+            # ResourceClaims are not simulated: pods with claims stay pending.
             return
         pending = self._queue.get(key)
         if pending is not None and is_alike(obj, pending.pod.obj):

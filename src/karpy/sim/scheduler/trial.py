@@ -1,4 +1,4 @@
-"""Thinking pods away from a node, or onto it, and back again."""
+"""Trials: add pods to a node or remove them, filter, and undo."""
 
 from types import TracebackType
 from typing import Protocol, Self
@@ -11,16 +11,16 @@ from karpy.sim.scheduler.volumes import VolumeCheck
 
 
 class Judge(Protocol):
-    """Knows which nodes can take a kind of pod."""
+    """A roster or shortlist: says which nodes can take a pod."""
 
     surroundings: Surroundings
 
     def refusal(self, node: NodeInfo) -> Refusal | None:
-        """Say why a node by itself cannot take such a pod, volumes aside; None if it can."""
+        """Return why a node cannot take such a pod, volumes aside; None if it can."""
 
 
 def why_not(judge: Judge, node: NodeInfo, check: VolumeCheck | None) -> Refusal | None:
-    """Say why a node cannot take a pod, or None; this is the order of kube-scheduler's filters."""
+    """Return why a node cannot take a pod, or None, in the order of kube-scheduler's filters."""
     refusal = judge.refusal(node)
     if refusal is None and check is not None:
         refusal = check.refusal(node)
@@ -28,7 +28,7 @@ def why_not(judge: Judge, node: NodeInfo, check: VolumeCheck | None) -> Refusal 
 
 
 class Trial:
-    """Changes what a judge sees of one node, and takes it all back in the end."""
+    """Changes the pods of one node for a judge, and undoes all changes at the end."""
 
     def __init__(self, judge: Judge, node: NodeInfo, check: VolumeCheck | None) -> None:
         self._judge = judge
@@ -48,23 +48,23 @@ class Trial:
         self.undo()
 
     def take(self, pod: PodInfo) -> None:
-        """Think a pod away."""
+        """Remove a pod for the trial."""
         self._apply(pod, -1)
 
     def put(self, pod: PodInfo) -> None:
-        """Think a pod to be there."""
+        """Add a pod for the trial."""
         self._apply(pod, 1)
 
     def undo(self) -> None:
-        """See everything as it is."""
+        """Undo the changes of the trial."""
         for pod, sign in list(self._changes.values()):
             self._apply(pod, -sign)
         assert not self._changes
-        self._judge.surroundings.measure()
+        self._judge.surroundings.update_minimums()
 
     def refusal(self) -> Refusal | None:
-        """Say why the node could not take the pod then, or None."""
-        self._judge.surroundings.measure()
+        """Return why the changed node cannot take the pod, or None."""
+        self._judge.surroundings.update_minimums()
         return why_not(self._judge, self._node, self._check)
 
     def _apply(self, pod: PodInfo, sign: int) -> None:
@@ -72,7 +72,7 @@ class Trial:
             self._node.put(pod)
         else:
             self._node.take(pod)
-        live = 0 if pod.is_ending else sign
+        live = 0 if pod.is_deleting else sign
         self._judge.surroundings.shift(self._node.slot, pod.wants.kin, sign, live)
         if self._check is not None:
             self._check.released -= sign * self._check.exclusive_uses_by(pod)

@@ -1,4 +1,4 @@
-"""Whether a node can give a pod its volumes, in the order kube-scheduler asks."""
+"""Volume filters of nodes for a pod, in the order of kube-scheduler."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -45,25 +45,25 @@ from karpy.sim.store.store import Store
 _OLD_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 _OLD_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 _PLACES: Final = {_OLD_ZONE: ZONE, _OLD_REGION: REGION, ZONE: ZONE, REGION: REGION}
-"""Labels of volumes that name a place, and what nodes call it now."""
+"""Topology labels of volumes, and the current labels of nodes for them."""
 
 
 class VolumePlan(Struct, frozen=True):
-    """What to do so that a pod has its volumes on a node."""
+    """What to bind and to provision so that a pod has its volumes on a node."""
 
     bindings: tuple[tuple[str, str], ...] = ()
-    """Volumes that are there, each with the key of the claim it is for."""
+    """Existing volumes, each with the key of its claim."""
     provisions: tuple[str, ...] = ()
-    """Keys of claims for which a volume is to be made."""
+    """Keys of claims for which a volume is to be provisioned."""
 
 
 def has_claims(pod: PodInfo) -> bool:
-    """Say whether a pod has volumes that are claims."""
+    """Say whether a pod has volumes with a claim."""
     return any(each.get("persistentVolumeClaim") or each.get("ephemeral") for each in pod.volumes)
 
 
 class VolumeCheck:
-    """The volumes of one pod, looked at for as long as it is being placed."""
+    """The volume filters for one pod during one scheduling attempt."""
 
     def __init__(self, store: Store, table: NodeTable, pod: PodInfo) -> None:
         self._store = store
@@ -71,17 +71,17 @@ class VolumeCheck:
         self._pod = pod
         self._attachments = Attachments(store)
         self.released: int = 0
-        """How many pods that use an exclusive claim are thought away."""
+        """How many users of exclusive claims a trial has removed."""
 
     def why_hopeless(self) -> Refusal | None:
-        """Say why no node will do, or None."""
+        """Return why no node can satisfy the claims of the pod, or None."""
         for claim, name, is_ephemeral in self._claims():
             if claim is None and not is_ephemeral:
                 return Refusal(VOLUME_RESTRICTIONS, (_not_found(name),))
         return self._why_unbound() or self._why_nowhere()
 
     def refusal(self, node: NodeInfo) -> Refusal | None:
-        """Say why a node cannot give the pod its volumes, or None."""
+        """Return why a node cannot provide the volumes of the pod, or None."""
         if self._exclusive_uses > self.released:
             return CLAIM_TAKEN
         if self._attachments.would_exceed(self._pod, node):
@@ -92,13 +92,13 @@ class VolumeCheck:
         return None if self._is_in_place(node) else ZONE_ELSEWHERE
 
     def plan(self, node: NodeInfo) -> VolumePlan:
-        """Say what is to be done for the volumes on a node that was not refused."""
+        """Return the volume plan for a node that was not refused."""
         plan = self._plan(node)
         assert plan is not None
         return plan
 
     def exclusive_uses_by(self, other: PodInfo) -> int:
-        """Count the references of another pod to claims that one pod only may use."""
+        """Count the references of another pod to ReadWriteOncePod claims of this pod."""
         return sum(
             each.get("persistentVolumeClaim", {}).get("claimName") in self._exclusive
             for each in other.volumes
@@ -106,7 +106,7 @@ class VolumeCheck:
         )
 
     def _claims(self) -> Iterator[tuple[JsonObject | None, str, bool]]:
-        """Walk through the claims of the pod; some may not be there."""
+        """Yield the claims of the pod, None for a claim that does not exist."""
         pod = self._pod
         for volume in pod.volumes:
             if volume.get("persistentVolumeClaim"):
@@ -192,7 +192,7 @@ class VolumeCheck:
         return reasons
 
     def _plan(self, node: NodeInfo) -> VolumePlan | None:
-        """Find a volume for every claim without one, or make sure that one can be made."""
+        """Find a volume for every unbound claim, or check that one can be provisioned."""
         open_claims = [claim for claim, _, _ in self._claims() if claim and not is_bound(claim)]
         bindings: list[tuple[str, str]] = []
         provisions: list[str] = []
@@ -219,7 +219,7 @@ class VolumeCheck:
 
     @cached_property
     def _places(self) -> list[tuple[str, frozenset[str]]]:
-        """The labels of bound volumes that name a place."""
+        """The topology labels of bound volumes with their values."""
         places = []
         for claim, _, is_ephemeral in self._claims():
             if claim is None or is_ephemeral or not volume_name(claim):

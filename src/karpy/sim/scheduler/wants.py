@@ -1,4 +1,4 @@
-"""What a pod asks of a node, read once for all pods that ask alike."""
+"""The scheduling rules and requests of pods, read once per workload."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -16,14 +16,14 @@ from karpy.sim.scheduler.terms import Spread, read_spreads
 
 _CORDON: Final = Taint("node.kubernetes.io/unschedulable", NO_SCHEDULE)
 _USUAL: Final = {CPU: "100m", MEMORY: "200Mi"}
-"""What a container without requests counts as when nodes are compared."""
+"""The requests assumed for a container without requests when nodes are scored."""
 DISKS: Final = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
-"""Kinds of volumes that are disks by themselves."""
+"""Types of volumes that name a disk without a claim."""
 _COMPARISONS: Final = frozenset({"Gt", "Lt"})
 
 
 class Wants:
-    """What pods of one workload ask for."""
+    """The scheduling rules and requests of the pods of one workload."""
 
     __slots__ = (
         "__weakref__",
@@ -51,21 +51,21 @@ class Wants:
     cpu: int
     memory: int
     others: tuple[tuple[str, int], ...]
-    """Requests but for CPU and memory, those that every node counts first."""
+    """Requests except CPU and memory, sorted by resource."""
     usual_cpu: int
     usual_memory: int
-    """Requests with something for containers that ask for nothing."""
+    """Memory requests with defaults for containers without requests."""
     choice: NodeChoice
     preferences: tuple[tuple[int, NodeTerm], ...]
     tolerations: tuple[Toleration, ...]
     ports: tuple[HostPort, ...]
     spreads: tuple[Spread, ...]
     disks: tuple[tuple[str, JsonObject], ...]
-    """Volumes that are disks by themselves, without a claim."""
+    """Volumes that name a disk without a claim."""
     owner: tuple[str, str] | None
     """Kind and name of the controller."""
     demands: object
-    """Equal for wants that ask the same of a node, whatever they ask of other pods."""
+    """Equal for wants with equal rules on nodes, whatever their rules on other pods."""
 
     def tolerates(self, taint: Taint) -> bool:
         return any(each.allows(taint) for each in self.tolerations)
@@ -76,7 +76,7 @@ class Wants:
 
 
 def read_wants(serial: int, kin: Kin, meta: JsonObject, spec: JsonObject) -> Wants:
-    """Read what a pod asks for; raise FieldInvalid if it cannot be read."""
+    """Read the rules and requests of a pod; raise FieldInvalid if a field cannot be read."""
     wants = Wants()
     fields = Fields(spec, "spec")
     wants.serial = serial
@@ -88,7 +88,7 @@ def read_wants(serial: int, kin: Kin, meta: JsonObject, spec: JsonObject) -> Wan
     wants.usual_cpu, wants.usual_memory = usual.get(CPU, 0), usual.get(MEMORY, 0)
     wants.choice = read_choice(spec)
     wants.preferences = read_preferences(spec)
-    # Comparing tolerations are behind a gate that is off in 1.36.
+    # The operators Lt and Gt of tolerations need a feature gate that is off in 1.36.
     wants.tolerations = tuple(
         each for each in read_tolerations(fields) if each.operator not in _COMPARISONS
     )
@@ -103,7 +103,7 @@ def read_wants(serial: int, kin: Kin, meta: JsonObject, spec: JsonObject) -> Wan
 
 
 def requests_of(spec: JsonObject, status: JsonObject | None = None) -> dict[str, int]:
-    """Sum up what the containers of a pod request, or what its status says they do."""
+    """Sum up the requests of a pod's containers, from the spec or from the status."""
     requests = effective_requests(Fields(spec, "spec"), Fields(status or {}, "status"))
     requests.pop(PODS, None)
     return requests
@@ -124,7 +124,7 @@ def _with_usual(container: JsonObject) -> JsonObject:
 
 
 def _ports(spec: JsonObject) -> tuple[HostPort, ...]:
-    """Read the ports taken of a node, those of sidecars too."""
+    """Read the host ports of a pod, including those of sidecars."""
     sidecars = [
         each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"
     ]

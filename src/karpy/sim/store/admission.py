@@ -1,4 +1,4 @@
-"""What depends on other objects: namespaces that must exist, what LimitRanges and classes give."""
+"""Admission: namespaces, ServiceAccounts, PriorityClasses, RuntimeClasses, LimitRanges, quotas."""
 
 from typing import Final
 
@@ -31,7 +31,7 @@ _SPECS_MAX: Final = 4096
 
 
 class Admission:
-    """Lets objects in, or not, by what else there is."""
+    """Admits, changes or refuses objects depending on other objects."""
 
     def __init__(self, ledger: Ledger, quotas: Quotas, *, taints_nodes: bool = False) -> None:
         self._namespaces = ledger.table(NAMESPACE)
@@ -44,13 +44,13 @@ class Admission:
         self._usual: JsonObject | None = None
         self._specs: dict[tuple[int, str], tuple[JsonObject, JsonObject]] = {}
         self.changes = 0
-        """How often anything changed that a verdict may depend on."""
+        """Counts the changes of objects on which admission depends."""
         ledger.subscribe(PRIORITY_CLASS, self._forget)
         for kind in (NAMESPACE, SERVICE_ACCOUNT, PRIORITY_CLASS, LIMIT_RANGE, RUNTIME_CLASS):
             ledger.subscribe(kind, self._note)
 
     def on_create(self, kind: Kind, obj: JsonObject) -> JsonObject:
-        """Return a new object as admitted; raise Forbidden or NotFound."""
+        """Return a new object after admission; raise Forbidden or NotFound."""
         self._check_namespace(kind, obj["metadata"])
         if kind == NODE and self._taints_nodes:
             return _with_not_ready(obj)
@@ -61,17 +61,17 @@ class Admission:
         return self._with_runtime(self._with_priority(kind, obj))
 
     def check_new(self, kind: Kind, obj: JsonObject) -> None:
-        """Raise Forbidden for a new object that is out of bounds, or beyond a quota."""
+        """Raise Forbidden for a new object that violates a LimitRange or exceeds a quota."""
         if kind in _BOUNDED:
             self._limit_ranger.check(kind, obj)
         self._quotas.check(kind, obj)
 
     def counts_pods(self, namespace: str) -> bool:
-        """Say whether every new pod of a namespace must be looked at anew."""
+        """Say whether each new pod of a namespace must be checked: the namespace has a quota."""
         return self._quotas.bounds(namespace)
 
     def on_change(self, kind: Kind, new: JsonObject, old: JsonObject) -> JsonObject:
-        """Return a changed object as admitted."""
+        """Return a changed object after admission."""
         if kind == PERSISTENT_VOLUME_CLAIM:
             self._limit_ranger.check(kind, new)
         if kind != POD:
@@ -178,12 +178,12 @@ class Admission:
     def _forget(self, _event: WatchEvent, _before: JsonObject | None) -> None:
         self._specs.clear()
         found = [each for each in self._classes.walk() if each.get("globalDefault")]
-        # Several may be default while one replaces another: the lowest counts.
+        # If several PriorityClasses are the default, the one with the lowest value counts.
         self._usual = min(found, key=lambda each: each.get("value", 0)) if found else None
 
 
 def _with_not_ready(node: JsonObject) -> JsonObject:
-    """Add the taint that every new Node has until it is Ready."""
+    """Add the not-ready taint that every new Node has until it is Ready."""
     spec = node.get("spec") or {}
     taints = spec.get("taints") or []
     wanted = {"key": NOT_READY_TAINT, "effect": NO_SCHEDULE}

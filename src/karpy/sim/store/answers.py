@@ -1,4 +1,4 @@
-"""What an API server says when it says no, in its own words."""
+"""The errors of an API server, with its messages."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -21,7 +21,7 @@ _UNPROCESSABLE: Final = 422
 
 
 class Fault(Struct, frozen=True, gc=False):
-    """One thing that is wrong with an object."""
+    """One fault of an object: the field and the problem."""
 
     path: str
     problem: str
@@ -32,7 +32,7 @@ class Fault(Struct, frozen=True, gc=False):
 
 
 class FieldsInvalid(Invalid):
-    """An object is wrong in these places; `details` go into the Status for foreign clients."""
+    """An object with faults; `details` go into the Status for clients."""
 
     def __init__(self, kind: Kind, name: str, faults: Iterable[Fault], *, title: str = "") -> None:
         self.faults = tuple(faults)
@@ -67,66 +67,66 @@ def _reason(fault: Fault) -> str:
 
 
 def qualified(kind: Kind) -> str:
-    """Name a kind the way messages about invalid objects do: `Deployment.apps`."""
+    """Return a kind as messages name it: `Deployment.apps`."""
     return f"{kind.name}.{kind.group}" if kind.group else kind.name
 
 
 def required(path: str, why: str = "") -> Fault:
-    """Say that a field must be there."""
+    """Return the fault of a missing field."""
     return Fault(path, f"Required value: {why}" if why else "Required value")
 
 
 def invalid(path: str, value: object, why: str) -> Fault:
-    """Say that a field must not have this value."""
+    """Return the fault of an invalid value."""
     return Fault(path, f"Invalid value: {shown(value)}: {why}")
 
 
 def unsupported(path: str, value: object, known: Iterable[str]) -> Fault:
-    """Say that a field takes only certain words."""
+    """Return the fault of a value outside an enumeration."""
     words = ", ".join(f'"{word}"' for word in known)
     return Fault(path, f"Unsupported value: {shown(value)}: supported values: {words}")
 
 
 def forbidden_field(path: str, why: str) -> Fault:
-    """Say that a field must not be there, or must not be changed."""
+    """Return the fault of a field that must not be set or changed."""
     return Fault(path, f"Forbidden: {why}")
 
 
 def duplicate(path: str, value: object) -> Fault:
-    """Say that a value occurs twice."""
+    """Return the fault of a value that occurs twice."""
     return Fault(path, f"Duplicate value: {shown(value)}")
 
 
 def shown(value: object) -> str:
-    """Write a value the way messages quote it."""
+    """Return a value as messages quote it."""
     return msgspec.json.encode(value, order="deterministic").decode()
 
 
 def not_found(kind: Kind, name: str) -> NotFound:
-    """Say that there is no such object."""
+    """Return the error of an object that does not exist."""
     return NotFound(f'{kind.resource} "{name}" not found', status=_NOT_FOUND)
 
 
 def already_exists(kind: Kind, name: str) -> AlreadyExists:
-    """Say that the name is taken."""
+    """Return the error of a name that is taken."""
     return AlreadyExists(f'{kind.resource} "{name}" already exists', status=_CONFLICT)
 
 
 def conflict(kind: Kind, name: str, why: str) -> Conflict:
-    """Say that a precondition does not hold."""
+    """Return the error of a conflict."""
     return Conflict(
         f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}', status=_CONFLICT
     )
 
 
 def precondition_failed(kind: Kind, name: str, why: str) -> Conflict:
-    """Say that it is not the object, or not the version of it, that was to be deleted."""
+    """Return the error of a deletion whose precondition on UID or version does not hold."""
     what = f'Operation cannot be fulfilled on {qualified(kind)} "{name}": {why}'
     return Conflict(what, status=_CONFLICT)
 
 
 def stale(kind: Kind, name: str) -> Conflict:
-    """Return the error of a write that another write has overtaken."""
+    """Return the error of a write with an outdated resourceVersion."""
     why = (
         "the object has been modified; please apply your changes to the latest version "
         "and try again"
@@ -135,7 +135,7 @@ def stale(kind: Kind, name: str) -> Conflict:
 
 
 def forbidden(kind: Kind, name: str, why: str) -> Forbidden:
-    """Say that an admission rule is against it."""
+    """Return the error of an admission rule."""
     return Forbidden(
         f'{kind.resource} "{name}" is forbidden: {why}',
         status=_FORBIDDEN,
@@ -144,12 +144,12 @@ def forbidden(kind: Kind, name: str, why: str) -> Forbidden:
 
 
 def bad_request(why: str, hint: str = "") -> BadRequest:
-    """Say that the request makes no sense."""
+    """Return the error of an invalid request."""
     return BadRequest(why, status=_BAD_REQUEST, hint=hint)
 
 
 def not_allowed(what: str) -> BadRequest:
-    """Say that this cannot be done to this kind or subresource."""
+    """Return the error of a verb that a kind or subresource does not support."""
     return BadRequest(
         f"the server does not allow this method on the requested resource: {what}",
         status=_NOT_ALLOWED,
@@ -157,7 +157,7 @@ def not_allowed(what: str) -> BadRequest:
 
 
 def no_such_resource(what: str) -> NotFound:
-    """Say that nothing is served there."""
+    """Return the error of a path that is not served."""
     return NotFound(
         "the server could not find the requested resource",
         status=_NOT_FOUND,
@@ -166,12 +166,12 @@ def no_such_resource(what: str) -> NotFound:
 
 
 def too_old(asked: int, oldest: int) -> Expired:
-    """Say that history does not reach back so far."""
+    """Return the error of a version older than the history."""
     return Expired(f"too old resource version: {asked} ({oldest})", status=_GONE)
 
 
 def continue_too_old() -> Expired:
-    """Say that the next page of a list would not go with the first."""
+    """Return the error of a continue token older than the history."""
     return Expired(
         "The provided continue parameter is too old to display a consistent list result. You can "
         "start a new list without the continue parameter.",
@@ -180,7 +180,7 @@ def continue_too_old() -> Expired:
 
 
 def unsupported_media_type() -> BadRequest:
-    """Say that custom resources know no strategic merge patch."""
+    """Return the error of a strategic merge patch on a custom resource."""
     return BadRequest(
         "the body of the request was in an unknown format - accepted media types include: "
         "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
@@ -190,7 +190,7 @@ def unsupported_media_type() -> BadRequest:
 
 
 def unreadable(kind: Kind, why: str) -> BadRequest:
-    """Say that an object does not have the types of its kind."""
+    """Return the error of an object whose fields have wrong types."""
     return BadRequest(
         f'{kind.name} in version "{kind.version}" cannot be handled as a {kind.name}: {why}',
         status=_BAD_REQUEST,

@@ -1,4 +1,4 @@
-"""Binding a pod to a node: the scheduler's only write that matters."""
+"""The binding subresource of pods."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ _CONFLICT: Final = 409
 
 
 def bound(pod: JsonObject, binding: JsonObject, now: str) -> JsonObject:
-    """Return a pod with what a binding says of it; raise Conflict."""
+    """Return a pod bound as a binding says; raise Conflict."""
     node = _target(pod, binding)
     given = binding.get("metadata") or {}
     _check_guard(pod["metadata"], given)
@@ -27,7 +27,7 @@ def bound(pod: JsonObject, binding: JsonObject, now: str) -> JsonObject:
 
 
 def placed_on(pod: JsonObject, node: str, now: str) -> JsonObject:
-    """Return a pod with its node and the condition that it is scheduled; raise Conflict."""
+    """Return a pod with its node and the condition PodScheduled; raise Conflict."""
     meta, spec = pod["metadata"], pod["spec"]
     if "deletionTimestamp" in meta:
         raise _refusal(meta, f"pod {meta['name']} is being deleted, cannot be assigned to a host")
@@ -48,8 +48,8 @@ def _with_scheduled(status: JsonObject | None, now: str) -> JsonObject:
     return status
 
 
-# Pods of one workload on one node share their spec, and all that are bound in a second their
-# status, as long as nothing else was said of them.
+# Pods of one workload on one node share their spec; pods bound in the same second share their
+# status, while it has no other fields.
 _placed: Final = remembered_with(_with_node)
 _scheduled: Final = remembered_with(_with_scheduled, most=256)
 

@@ -1,4 +1,4 @@
-"""The built-in kinds as an API server serves them."""
+"""The built-in kinds with their rules and schemas."""
 
 from typing import Final
 
@@ -185,7 +185,7 @@ def _served(kind: Kind, *short_names: str, also: str = "") -> Served:
 
 
 def built_in() -> tuple[Served, ...]:
-    """Return what every API server serves, as far as Karpy cares."""
+    """Return the built-in kinds that the embedded cluster serves."""
     return (
         _served(kinds.POD, "po", also="status binding eviction"),
         _served(kinds.NODE, "no", also="status"),

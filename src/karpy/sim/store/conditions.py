@@ -1,4 +1,4 @@
-"""Conditions of objects: lists in which each type occurs once."""
+"""Conditions in the status of objects."""
 
 from karpy.codec.fields import JsonObject
 
@@ -13,7 +13,7 @@ def condition_of(obj: JsonObject, type_: str) -> JsonObject | None:
 
 
 def is_true(obj: JsonObject, type_: str) -> bool:
-    """Say whether a condition is there and true."""
+    """Say whether a condition exists with status True."""
     condition = condition_of(obj, type_)
     return condition is not None and condition.get("status") == "True"
 
@@ -22,7 +22,7 @@ def with_condition(status: JsonObject | None, condition: JsonObject, now: str) -
     """
     Return a status with a condition set.
 
-    The time of its last transition stays what it was if the status of the condition did.
+    The time of its last transition changes only if the status of the condition does.
     """
     status = status or {}
     conditions = list(status.get("conditions") or ())

@@ -1,4 +1,4 @@
-"""Kinds that CustomResourceDefinitions bring, for as long as these exist."""
+"""The kinds of CustomResourceDefinitions."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -55,14 +55,14 @@ class Customs:
     def admit(
         self, obj: JsonObject, _old: JsonObject | None, *, subresource: str = ""
     ) -> JsonObject:
-        """Return a definition as it is; raise Invalid if nothing can be validated by it."""
-        # What is wrong with the definition itself is told by the checks of its kind.
+        """Return a definition unchanged; raise Invalid if no validator can be made of it."""
+        # Faults of the definition itself are reported by the checks of its kind.
         if self._factory is not None and not subresource and not any(check_definition(obj)):
             self._factory(obj)
         return obj
 
     def define(self, definition: JsonObject) -> JsonObject:
-        """Serve the kinds of a definition, and say so in its status."""
+        """Serve the kinds of a definition, and return it with the condition Established."""
         validator = self._factory(definition) if self._factory else None
         for served in served_by(definition, validator):
             self._kinds.add(served)
@@ -73,7 +73,7 @@ class Customs:
         return self._ledger.change(table, {**definition, "status": status}, definition)
 
     def hold(self, definition: JsonObject) -> JsonObject:
-        """Have a definition stay until its objects are gone."""
+        """Add the finalizer that keeps a definition until its objects are gone."""
         meta = definition["metadata"]
         finalizers = meta.get("finalizers") or []
         if _CLEANUP in finalizers or not any(self._tables(definition)):
@@ -82,7 +82,7 @@ class Customs:
         return self._ledger.change(self._ledger.table(CUSTOM_RESOURCE), held, definition)
 
     def empty(self, definition: JsonObject) -> JsonObject | None:
-        """Delete all objects of a definition; return it as long as some are left."""
+        """Delete all objects of a definition; return it while some are left, else None."""
         name = definition["metadata"]["name"]
         for served in served_by(definition, None):
             for obj in list(self._ledger.table(served.storage).walk()):
@@ -92,7 +92,7 @@ class Customs:
         return self._ledger.table(CUSTOM_RESOURCE).get("", name)
 
     def on_removed(self, table: Table, obj: JsonObject) -> None:
-        """Look after the definition of an object that is gone."""
+        """Delete the deleting definition of a removed object if it was the last one."""
         if table.kind == CUSTOM_RESOURCE:
             self._closing.pop(served_kind(obj), None)
             for served in served_by(obj, None):
@@ -131,7 +131,7 @@ class Customs:
 
 
 def served_by(definition: JsonObject, validator: Validator | None) -> Iterator[Served]:
-    """Walk through the kinds that a definition serves: one for each version."""
+    """Yield the served kinds of a definition, one per version."""
     spec = definition["spec"]
     storage = served_kind(definition)
     names = spec["names"]
@@ -161,7 +161,7 @@ def served_by(definition: JsonObject, validator: Validator | None) -> Iterator[S
 
 
 def served_kind(definition: JsonObject) -> Kind:
-    """Return the kind that the objects of a definition are kept as."""
+    """Return the kind of the storage version of a definition."""
     spec = definition["spec"]
     return next(_kind(spec, each["name"]) for each in spec["versions"] if each.get("storage"))
 

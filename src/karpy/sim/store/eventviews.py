@@ -1,4 +1,4 @@
-"""Events under their two APIs: the same objects, with other names for their fields."""
+"""Events in the core API and in events.k8s.io: the same objects with different field names."""
 
 from typing import Final
 
@@ -17,12 +17,12 @@ _BACK: Final = {new: old for old, new in _NAMES.items()}
 
 
 def to_events_api(event: JsonObject) -> JsonObject:
-    """Return a core Event as events.k8s.io shows it."""
+    """Convert a core Event to events.k8s.io."""
     return _renamed(event, _NAMES, "events.k8s.io/v1")
 
 
 def from_events_api(event: JsonObject) -> JsonObject:
-    """Return an Event of events.k8s.io the way it is kept."""
+    """Convert an Event of events.k8s.io to the core API, in which Events are stored."""
     return _renamed(event, _BACK, "v1")
 
 

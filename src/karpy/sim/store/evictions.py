@@ -1,4 +1,4 @@
-"""Evicting pods as far as their disruption budgets allow."""
+"""The eviction subresource, which respects PodDisruptionBudgets."""
 
 from typing import Final
 
@@ -36,7 +36,7 @@ _TARGETED: Final = {
 
 
 class BudgetSpent(Throttled):
-    """A disruption budget forbids an eviction; `details` say which, and why."""
+    """A PodDisruptionBudget forbids an eviction; `details` name it and the reason."""
 
     def __init__(self, why: str, *, retry_after: float | None = None) -> None:
         super().__init__(_REFUSED, status=_TOO_MANY, retry_after=retry_after, hint=why)
@@ -46,7 +46,7 @@ class BudgetSpent(Throttled):
 
 
 class Evictions:
-    """Deletes pods on behalf of evictions."""
+    """Carries out evictions."""
 
     def __init__(self, ledger: Ledger, remover: Remover, times: Times) -> None:
         self._ledger = ledger

@@ -1,4 +1,4 @@
-"""All objects by kind, one version counter, and what happened to them."""
+"""All objects by kind, with one version counter and the history of events."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import POD, Kind
 from karpy.ports.objects import EventType, WatchEvent
-from karpy.sim.store.tables import Callback, Ears, Table, without
+from karpy.sim.store.tables import Callback, CommitCallbacks, Table, without
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -16,36 +16,36 @@ WideCallback = Callable[[Kind, WatchEvent, JsonObject | None], None]
 Address = tuple[str, str]
 """Namespace and name."""
 
-# Asking an enumeration for a member takes longer than to compare it.
+# Looking up a member of an enumeration takes longer than comparing it.
 _ADDED: Final = EventType.ADDED
 _MODIFIED: Final = EventType.MODIFIED
 _DELETED: Final = EventType.DELETED
 _NOTHING: Final[JsonObject] = {"metadata": {}, "spec": {}}
-"""An object that is not there."""
+"""Stands for an object that does not exist."""
 _NOBODY: Final[dict[Kind, dict[Address, bool]]] = {}
 
 
 class Ledger:
     """
-    Commits objects and notifies listeners.
+    Commits objects and calls listeners.
 
-    Pods are indexed by node, everything by the UIDs of its owners.
+    Pods are indexed by node, all objects by the UIDs of their owners.
     """
 
     def __init__(self, history: int) -> None:
         self.version = 0
         self.after_removal: Callable[[Table, JsonObject], None] | None = None
-        """Called once all listeners know that an object is gone; may write."""
+        """Called after all listeners of a deletion; may write."""
         self._history = history
         self._tables: dict[Kind, Table] = {}
         self._owned: dict[str, dict[Kind, dict[Address, bool]]] = {}
-        """By the UID of the owner and by kind: what names it, and whether as its controller."""
+        """By owner UID and kind: the dependents, and whether the owner is their controller."""
         self._on_node: dict[str, dict[Address, None]] = {}
         self._everywhere: tuple[WideCallback, ...] = ()
         self._everywhere_of_status: tuple[WideCallback, ...] = ()
 
     def table(self, kind: Kind) -> Table:
-        """Return the table of a kind; there is one for every kind that is ever asked for."""
+        """Return the table of a kind, created on the first call."""
         table = self._tables.get(kind)
         if table is None:
             table = self._tables[kind] = Table(kind, self._history)
@@ -56,15 +56,15 @@ class Ledger:
         return tuple(self._tables.values())
 
     def add(self, table: Table, obj: JsonObject) -> JsonObject:
-        """Commit an object that is not there yet."""
+        """Commit a new object."""
         return self._commit(table, _ADDED, obj, None)
 
     def change(self, table: Table, obj: JsonObject, before: JsonObject) -> JsonObject:
-        """Commit an object that is there already."""
+        """Commit a changed object."""
         return self._commit(table, _MODIFIED, obj, before)
 
     def change_status(self, table: Table, before: JsonObject, status: JsonObject) -> JsonObject:
-        """Commit another status of an object that is there already."""
+        """Commit another status of an existing object."""
         self.version = number = self.version + 1
         version = str(number)
         meta = {**before["metadata"], "resourceVersion": version}
@@ -74,27 +74,27 @@ class Ledger:
         table.records.append((number, event, before))
         for callback in table.on_status:
             callback(event, before)
-        for tell in self._everywhere_of_status:
-            tell(table.kind, event, before)
+        for wide_callback in self._everywhere_of_status:
+            wide_callback(table.kind, event, before)
         return obj
 
     def remove(self, table: Table, obj: JsonObject, before: JsonObject) -> JsonObject:
-        """Commit the end of an object, with its last state."""
+        """Commit the deletion of an object, with its last state."""
         gone = self._commit(table, _DELETED, obj, before)
         if self.after_removal is not None:
             self.after_removal(table, gone)
         return gone
 
     def subscribe(self, kind: Kind, callback: Callback) -> Callable[[], None]:
-        """Have a callback called after each commit of a kind; what is returned ends it."""
-        return self.table(kind).listen(Ears(callback, callback, callback, callback))
+        """Call a callback after each commit of a kind; return the function that unsubscribes."""
+        return self.table(kind).listen(CommitCallbacks(callback, callback, callback, callback))
 
     def subscribe_all(
-        self, callback: WideCallback, *, hears_statuses: bool = True
+        self, callback: WideCallback, *, includes_statuses: bool = True
     ) -> Callable[[], None]:
-        """Have a callback called after each commit of any kind; what is returned ends it."""
+        """Call a callback after each commit; return the function that unsubscribes."""
         self._everywhere = (*self._everywhere, callback)
-        if hears_statuses:
+        if includes_statuses:
             self._everywhere_of_status = (*self._everywhere_of_status, callback)
 
         def end() -> None:
@@ -104,7 +104,7 @@ class Ledger:
         return end
 
     def owned_by(self, uid: str) -> list[tuple[Kind, JsonObject]]:
-        """Return the objects that name an owner."""
+        """Return the objects with an owner reference to a UID."""
         tables = self._tables
         return [
             (kind, tables[kind].spaces[namespace][name])
@@ -113,7 +113,7 @@ class Ledger:
         ]
 
     def controlled_by(self, uid: str, kind: Kind) -> list[JsonObject]:
-        """Return the objects of a kind that name an owner as their controller."""
+        """Return the objects of a kind whose controller has a UID."""
         spaces = self.table(kind).spaces
         names = self._owned.get(uid, _NOBODY).get(kind)
         if names is None:
@@ -125,7 +125,7 @@ class Ledger:
         ]
 
     def pods_on(self, node: str) -> Iterator[JsonObject]:
-        """Walk through the pods bound to a node, in the order of their keys."""
+        """Yield the pods bound to a node, in the order of their keys."""
         table = self.table(POD)
         for namespace, name in sorted(self._on_node.get(node, ()), key="/".join):
             pod = table.get(namespace, name)
@@ -157,12 +157,12 @@ class Ledger:
         table.records.append((number, event, before))
         for callback in callbacks:
             callback(event, before)
-        for tell in self._everywhere:
-            tell(table.kind, event, before)
+        for wide_callback in self._everywhere:
+            wide_callback(table.kind, event, before)
         return obj
 
     def _index(self, kind: Kind, obj: JsonObject, before: JsonObject, address: Address) -> None:
-        """Index the owners that an object names, and where it runs."""
+        """Update the indexes by owner and by node."""
         owners = obj["metadata"].get("ownerReferences")
         had = before["metadata"].get("ownerReferences")
         if owners is not had:

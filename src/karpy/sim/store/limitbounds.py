@@ -1,4 +1,4 @@
-"""What LimitRanges refuse: pods, containers and claims out of bounds, in the API server's words."""
+"""Violations of LimitRanges by pods, containers and claims, with the API server's messages."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -17,7 +17,7 @@ _MILLI: Final = 1000
 
 
 class _Asked(Struct, frozen=True):
-    """What something asks for, and how that is written."""
+    """Requests and limits, as amounts and as written."""
 
     requests: Amounts
     limits: Amounts
@@ -28,7 +28,7 @@ class _Asked(Struct, frozen=True):
 
 
 def pod_breaches(item: JsonObject, pod: JsonObject) -> Iterator[str]:
-    """Say which bounds of a LimitRange's item a pod is out of."""
+    """Yield the violations of a LimitRange item by a pod."""
     spec = pod.get("spec") or {}
     if item.get("type") == "Container":
         for key in ("containers", "initContainers"):
@@ -42,7 +42,7 @@ def pod_breaches(item: JsonObject, pod: JsonObject) -> Iterator[str]:
 
 
 def claim_breaches(item: JsonObject, claim: JsonObject) -> Iterator[str]:
-    """Say which bounds of a LimitRange's item a PersistentVolumeClaim is out of."""
+    """Yield the violations of a LimitRange item by a PersistentVolumeClaim."""
     if item.get("type") != "PersistentVolumeClaim":
         return
     asked = _asked({"requests": ((claim.get("spec") or {}).get("resources") or {}).get("requests")})
@@ -96,7 +96,7 @@ def _apart(asked: _Asked, title: str, name: str, bound: object) -> Iterator[str]
     elif not limit:
         yield f"{what} no limit is specified or limit is 0"
     elif limit * _MILLI > request * amount_of(bound, "cpu"):
-        # A ratio is read in thousandths, as cpu is.
+        # Ratios are stored in thousandths, like cpu.
         yield f"{what} provided ratio is {limit / request:f}"
 
 

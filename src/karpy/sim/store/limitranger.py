@@ -1,4 +1,4 @@
-"""What containers get that leave it open, and what is out of bounds: the plugin LimitRanger."""
+"""The admission plugin LimitRanger: default requests and limits, and their bounds."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,7 +17,7 @@ _AMOUNTS: Final = (("requests", "request"), ("limits", "limit"))
 
 
 class LimitRanger:
-    """Gives new pods the limits and requests that the LimitRanges of their namespace name."""
+    """Applies the LimitRanges of a namespace to new objects."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._table = ledger.table(LIMIT_RANGE)
@@ -26,13 +26,13 @@ class LimitRanger:
         ledger.subscribe(LIMIT_RANGE, self._read)
 
     def admitted(self, pod: JsonObject) -> JsonObject:
-        """Return a pod with what its containers leave open, and a note of that."""
+        """Return a pod with default requests and limits, and the annotation that lists them."""
         for each in self._ranges.get(pod["metadata"]["namespace"], ()):
             pod = _filled(pod, each)
         return pod
 
     def check(self, kind: Kind, obj: JsonObject) -> None:
-        """Raise Forbidden for a pod or a claim that is out of the bounds of its namespace."""
+        """Raise Forbidden for a pod or a claim that violates a LimitRange."""
         meta = obj["metadata"]
         items = self._items.get(meta["namespace"])
         if not items:
@@ -66,7 +66,7 @@ def _filled(pod: JsonObject, usual: LimitRange) -> JsonObject:
 
 
 def _notes(before: JsonObject, after: JsonObject) -> Iterator[str]:
-    """Say which amounts of which containers were filled in."""
+    """Yield the parts of the annotation: which defaults were set for which containers."""
     for field, title in _CONTAINERS:
         for was, now in zip(before.get(field) or (), after.get(field) or (), strict=True):
             for part, word in _AMOUNTS:

@@ -1,4 +1,4 @@
-"""What is common to all objects: names, labels, owners, and which of it may change."""
+"""Validation of metadata, and its immutable fields."""
 
 import re
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ IMMUTABLE: Final = "field is immutable"
 
 @lru_cache(maxsize=4096)
 def why_no_label(text: str) -> str | None:
-    """Say why a text cannot be a DNS label, or None."""
+    """Return why a text is no DNS label, or None."""
     if len(text) > _LABEL_MAX:
         return f"must be no more than {_LABEL_MAX} bytes"
     if "." in text:
@@ -44,7 +44,7 @@ def why_no_label(text: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def why_no_subdomain(text: str) -> str | None:
-    """Say why a text cannot be the name of most objects, or None."""
+    """Return why a text is no DNS subdomain, as most names must be, or None."""
     if len(text) > _SUBDOMAIN_MAX:
         return f"must be no more than {_SUBDOMAIN_MAX} bytes"
     return None if _SUBDOMAIN.fullmatch(text) else _SUBDOMAIN_RULE
@@ -53,7 +53,7 @@ def why_no_subdomain(text: str) -> str | None:
 def check_metadata(
     meta: JsonObject, *, is_name_label: bool, is_custom: bool = False
 ) -> Iterator[Fault]:
-    """Name what is wrong with the metadata of an object."""
+    """Yield the faults of the metadata of an object."""
     name = meta.get("name")
     if not name:
         yield required("metadata.name", "name or generateName is required")
@@ -65,7 +65,7 @@ def check_metadata(
         why = why_no_subdomain(f"{base[:-1]}a" if base.endswith("-") else base)
         if why:
             yield invalid("metadata.generateName", base, why)
-    # Pods of one workload share all three.
+    # Pods of one workload share their labels, annotations and owner references.
     if labels := meta.get("labels"):
         yield from _label_faults(labels)
     if annotations := meta.get("annotations"):
@@ -77,7 +77,7 @@ def check_metadata(
 
 
 def check_labels(labels: JsonObject, path: str) -> Iterator[Fault]:
-    """Name what is wrong with labels."""
+    """Yield the faults of labels."""
     for key, value in labels.items():
         if not is_label_key(key):
             yield invalid(path, key, LABEL_KEY_RULE)
@@ -138,7 +138,7 @@ _owner_faults: Final = remembered(_check_owners)
 
 
 def keep_system_fields(meta: JsonObject, old: JsonObject) -> JsonObject:
-    """Return changed metadata with what only the server may change taken from the old."""
+    """Return changed metadata with the fields that only the server sets taken from the old."""
     kept = {**meta, "name": old["name"]}
     for field in _SYSTEM:
         if field in old:

@@ -1,4 +1,4 @@
-"""Names, UIDs and times that an API server gives to objects."""
+"""The names, UIDs and times that an API server assigns."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -9,7 +9,7 @@ from karpy.model.times import span
 from karpy.ports.clock import Clock
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels and nothing that looks like another, so that no name is a word."""
+"""No vowels and no similar characters, so that no name is a word."""
 _PAIRS: Final = tuple(one + two for two in _ALPHABET for one in _ALPHABET)
 _SUFFIX: Final = 5
 _BASE_MAX: Final = 63 - _SUFFIX
@@ -21,7 +21,7 @@ _SECOND: Final = 0x94D049BB133111EB
 
 
 class Names:
-    """A seeded stream of names: the same seed and the same calls, the same names."""
+    """A seeded stream of names: equal seeds and calls give equal names."""
 
     def __init__(self, seed: int) -> None:
         self._state = int.from_bytes(sha256(f"names:{seed}".encode()).digest()[:8])
@@ -42,7 +42,7 @@ class Names:
         return f"{base[:_BASE_MAX]}{_PAIRS[first]}{_PAIRS[second]}{last}"
 
     def _draw(self) -> int:
-        # SplitMix64: whole numbers, the same on every machine and release of Python.
+        # SplitMix64 in whole numbers: equal on every machine and release of Python.
         self._state = mixed = (self._state + _STEP) & _MASK
         mixed = (mixed ^ (mixed >> 30)) * _FIRST & _MASK
         mixed = (mixed ^ (mixed >> 27)) * _SECOND & _MASK
@@ -50,19 +50,19 @@ class Names:
 
 
 class Times:
-    """The clock's time as objects carry it; writing the same moment twice costs nothing."""
+    """The time of a clock in the format of the API, cached for equal moments."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._moment: datetime | None = None
         self._texts: dict[int, str] = {}
-        """That moment, and those so many seconds later."""
+        """The texts of the cached moment, by the seconds added to it."""
 
     def now(self) -> datetime:
         return self._clock.now()
 
     def text(self, later: int = 0) -> str:
-        """Return the time now or so many seconds later, to the second."""
+        """Return the time now, or `later` seconds later, in whole seconds."""
         moment = self._clock.now()
         if moment is not self._moment:
             self._moment = moment

@@ -1,4 +1,4 @@
-"""Namespaces: those that are always there, and how one is emptied before it goes."""
+"""Namespaces: creation, protection and deletion."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ _BACKGROUND: Final = Removal(propagation="Background")
 
 
 class Namespaces:
-    """Empties namespaces that are being deleted, and lets them go once they are empty."""
+    """Deletes the content of deleting namespaces, and removes them once they are empty."""
 
     def __init__(self, ledger: Ledger, kinds: Registry, remover: Remover) -> None:
         self._ledger = ledger
@@ -27,12 +27,12 @@ class Namespaces:
         self._emptying: set[str] = set()
 
     def check_deletable(self, name: str) -> None:
-        """Raise Forbidden for the namespaces a cluster cannot do without."""
+        """Raise Forbidden for the namespaces that cannot be deleted."""
         if name in _IMMORTAL:
             raise forbidden(NAMESPACE, name, "this namespace may not be deleted")
 
     def empty(self, name: str) -> JsonObject | None:
-        """Delete everything in a namespace; return it as long as something is left."""
+        """Delete all objects of a namespace; return it while some are left, else None."""
         self._closing.add(name)
         self._emptying.add(name)
         for served in self._kinds:
@@ -45,7 +45,7 @@ class Namespaces:
         return self._ledger.table(NAMESPACE).get("", name)
 
     def on_removed(self, table: Table, obj: JsonObject) -> None:
-        """Look after the namespace of an object that is gone."""
+        """Remove the deleting namespace of a removed object if it was the last one."""
         namespace = obj["metadata"].get("namespace")
         if namespace in self._closing and namespace not in self._emptying:
             self._end_if_empty(namespace)
@@ -81,12 +81,12 @@ def begin_namespace(obj: JsonObject) -> JsonObject:
 
 
 def keep_finalizers(new: JsonObject, old: JsonObject) -> JsonObject:
-    """Leave the finalizers of a namespace to its `finalize` subresource."""
+    """Keep the finalizers in `spec`: only the `finalize` subresource writes them."""
     return {**new, "spec": old.get("spec") or {}}
 
 
 def default_namespace(obj: JsonObject) -> JsonObject:
-    """Keep the label that names a namespace."""
+    """Set the label with the name of a namespace."""
     meta = obj["metadata"]
     labels = meta.get("labels") or {}
     name = meta["name"]

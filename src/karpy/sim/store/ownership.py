@@ -1,4 +1,4 @@
-"""Which manager owns which fields of an object, and what that means for server-side apply."""
+"""Managed fields, and server-side apply with its conflicts."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -44,7 +44,7 @@ _SYSTEM: Final = frozenset(
 
 
 class Claim(Struct, frozen=True):
-    """The fields that one manager owns by one way of writing."""
+    """The fields that one manager owns by one operation: an entry of `managedFields`."""
 
     manager: str
     operation: str
@@ -54,13 +54,13 @@ class Claim(Struct, frozen=True):
     fields: FieldSet
 
     def is_by(self, other: "Claim") -> bool:
-        """Say whether both are the same manager's, written the same way."""
+        """Say whether both are of the same manager and operation."""
         mine = (self.manager, self.operation, self.version, self.subresource)
         return mine == (other.manager, other.operation, other.version, other.subresource)
 
     @property
     def title(self) -> str:
-        """How messages about conflicts name the manager."""
+        """The manager as named in messages about conflicts."""
         name = f'"{self.manager}"'
         if self.subresource:
             name = f'{name} with subresource "{self.subresource}"'
@@ -68,7 +68,7 @@ class Claim(Struct, frozen=True):
 
 
 class ApplyConflict(Conflict):
-    """Others own fields that an apply would change; `details` list them for foreign clients."""
+    """Other managers own fields that an apply would change; `details` list them for clients."""
 
     def __init__(self, conflicts: Sequence[tuple[Claim, str]]) -> None:
         if len(conflicts) == 1:
@@ -96,7 +96,7 @@ class ApplyConflict(Conflict):
 
 
 def track(new: JsonObject, old: JsonObject | None, claim: Claim, schema: Schema) -> JsonObject:
-    """Return an object whose managed fields name the writer."""
+    """Return an object whose managed fields assign the changed fields to the writer."""
     given = new["metadata"].get("managedFields")
     if given is not None and not any(given):
         return _with_claims(new, [])
@@ -121,7 +121,7 @@ def apply(
     """
     Return an object with a configuration applied on behalf of its manager.
 
-    Raises Conflict if others own fields it would change, unless forced.
+    Raises Conflict if other managers own fields that it would change, unless forced.
     """
     if (config.get("metadata") or {}).get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
@@ -149,7 +149,7 @@ def apply(
 def _settled(
     others: list[Claim], live: JsonObject, merged: JsonObject, schema: Schema, *, is_forced: bool
 ) -> list[Claim]:
-    """Return what others still own after a change; raise Conflict if it takes from them."""
+    """Return the entries of other managers after a change; raise Conflict if it takes fields."""
     before = {"metadata": {}, **_owned_part(live)}
     changed, removed = compare(before, _owned_part(merged), schema)
     conflicts = [
@@ -177,7 +177,7 @@ def _owned_part(obj: JsonObject) -> JsonObject:
 
 
 def _patchable(config: JsonObject) -> JsonObject:
-    """Return a configuration with what guards it, and without what names it."""
+    """Return a configuration with its preconditions and without its identity."""
     guards = {
         key: value
         for key, value in (config.get("metadata") or {}).items()

@@ -1,4 +1,4 @@
-"""Lists in pages that all show the same moment."""
+"""Lists in pages of one version."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Annotated, Final
@@ -18,7 +18,7 @@ _FORM: Final = "meta.k8s.io/v1"
 
 
 class Token(Struct, frozen=True, rename={"form": "v", "version": "rv", "start": "start"}):
-    """Where the next page begins, and as of which version."""
+    """A continue token: the start of the next page, and the version of the list."""
 
     form: str
     version: Annotated[int, Meta(le=2**63 - 1)]
@@ -26,7 +26,7 @@ class Token(Struct, frozen=True, rename={"form": "v", "version": "rv", "start": 
 
 
 def page(table: Table, wanted: Filter, version: int, *, limit: int, token: str) -> Page:
-    """Return a page; the objects are those of the version that the first page saw."""
+    """Return a page of the objects at the version of the first page."""
     start = ""
     objects = list(table.walk(wanted.namespace))
     if token:
@@ -45,7 +45,7 @@ def page(table: Table, wanted: Filter, version: int, *, limit: int, token: str) 
 
 
 def key_of(obj: JsonObject) -> str:
-    """Return the key of an object, by which lists are ordered."""
+    """Return the key of an object, which orders lists."""
     meta = obj["metadata"]
     namespace = meta.get("namespace")
     return f"{namespace}/{meta['name']}" if namespace else str(meta["name"])

@@ -1,4 +1,4 @@
-"""Patches of all types, as far as they make a new object out of an old one."""
+"""Patches: apply a patch of any type to an object."""
 
 from typing import Final
 
@@ -42,14 +42,14 @@ def patched(served: Served, obj: JsonObject, patch: Patch) -> JsonObject:
 
 
 def configuration(patch: Patch) -> JsonObject:
-    """Return what a server-side apply wants; raise BadRequest if it is no object."""
+    """Return the configuration of a server-side apply; raise BadRequest if it is no object."""
     if not isinstance(patch.body, dict):
         raise bad_request("a configuration to apply is an object")
     return patch.body
 
 
 def named(served: Served, patch: Patch, name: str, namespace: str) -> JsonObject:
-    """Return a configuration that becomes a new object."""
+    """Return the configuration of a new object, with its name and namespace."""
     config = configuration(patch)
     meta = {**(config.get("metadata") or {}), "name": name}
     if namespace:
@@ -65,7 +65,7 @@ def named(served: Served, patch: Patch, name: str, namespace: str) -> JsonObject
 
 
 def relevant(served: Served, config: JsonObject, subresource: str) -> JsonObject:
-    """Return a configuration without what its endpoint does not write."""
+    """Return a configuration without the fields that its endpoint does not write."""
     if not served.has_status:
         return config
     if subresource == "status":
@@ -75,7 +75,7 @@ def relevant(served: Served, config: JsonObject, subresource: str) -> JsonObject
 
 
 def applier(served: Served, patch: Patch, subresource: str, now: str) -> Claim:
-    """Return on whose behalf a configuration is applied; raise Invalid if no manager is named."""
+    """Return the field manager of a server-side apply; raise Invalid if it is not given."""
     if not patch.manager:
         raise FieldsInvalid(_OPTIONS, "", [required("fieldManager", "is required for apply patch")])
     return Claim(patch.manager, APPLY, served.kind.api_version, subresource, now, {})

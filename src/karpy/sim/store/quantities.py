@@ -1,4 +1,4 @@
-"""Quantities in the one form that an API server writes them in."""
+"""Quantities in the canonical form of the API server."""
 
 import re
 from fractions import Fraction
@@ -31,13 +31,13 @@ _SMALLEST: Final = -9
 _KIBI: Final = 1024
 QUANTITY_LENGTH_MAX: Final = 64
 LIMIT_BOUNDS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
-"""The amounts that an item of a LimitRange has."""
+"""The bounds in an item of a LimitRange."""
 _AMOUNT_MAX: Final = Fraction(2**63 - 1)
-"""Binary amounts stop at what 64 bits hold; Kubernetes lets decimal ones go on."""
+"""Binary amounts are capped at 64 bits; Kubernetes does not cap decimal ones."""
 
 
 def canonical(value: object) -> str | None:
-    """Write a quantity as an API server does: `0.5` is `500m`; None if it is none."""
+    """Return a quantity in canonical form: `500m` for `0.5`; None if it is no quantity."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     text = str(value)
@@ -72,7 +72,7 @@ def _binary(amount: Fraction) -> str:
 
 
 def _scaled(amount: Fraction) -> tuple[int, int]:
-    """Return the largest power of a thousand that leaves a whole number, and that number."""
+    """Return the largest power of a thousand that divides an amount, and the quotient."""
     if not amount:
         return 0, 0
     power = _SMALLEST
@@ -83,7 +83,7 @@ def _scaled(amount: Fraction) -> tuple[int, int]:
 
 
 def amount_text(amount: int, resource: str) -> str:
-    """Write an amount of a resource as an API server does."""
+    """Return an amount of a resource as a canonical quantity."""
     if resource == "cpu" or resource.endswith(".cpu"):
         return _canonical(f"{amount}m") or ""
     if resource.endswith(("memory", "storage")) and amount >= _KIBI and amount % _KIBI == 0:
@@ -92,7 +92,7 @@ def amount_text(amount: int, resource: str) -> str:
 
 
 def canonical_amounts(amounts: JsonObject) -> JsonObject:
-    """Write all quantities of an object canonically; what is none stays for the checks."""
+    """Make all quantities of a map canonical; leave invalid ones for the checks."""
     new: dict[str, Any] = {}
     is_same = True
     for name, value in amounts.items():

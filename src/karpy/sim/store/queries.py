@@ -1,4 +1,4 @@
-"""Which objects a query means, and what a watcher with that query gets to see."""
+"""Filters of lists and watches by namespace, labels and fields."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -12,14 +12,14 @@ from karpy.ports.objects import EVERYTHING, EventType, Query, WatchEvent
 from karpy.sim.store.registry import Served
 
 _NO_FIELDS = FieldSelector()
-# Asking an enumeration for a member takes longer than to compare it.
+# Looking up a member of an enumeration takes longer than comparing it.
 _ADDED: Final = EventType.ADDED
 _MODIFIED: Final = EventType.MODIFIED
 _DELETED: Final = EventType.DELETED
 
 
 class Filter(Struct, frozen=True):
-    """A query made ready to be asked many times."""
+    """A compiled query."""
 
     namespace: str = ""
     labels: Selector = ANY_LABELS
@@ -28,7 +28,7 @@ class Filter(Struct, frozen=True):
     takes_all: bool = False
 
     def matches(self, obj: JsonObject) -> bool:
-        """Say whether an object is meant."""
+        """Say whether an object matches."""
         meta = obj["metadata"]
         if self.namespace and meta.get("namespace") != self.namespace:
             return False
@@ -38,9 +38,9 @@ class Filter(Struct, frozen=True):
 
     def seen(self, event: WatchEvent, before: JsonObject | None) -> WatchEvent | None:
         """
-        Return an event the way a watcher with this query sees it, if at all.
+        Return the event that a watcher with this query receives, None if there is none.
 
-        What begins to match is ADDED, what ceases to match is DELETED.
+        An object that begins to match is ADDED; one that ceases to match is DELETED.
         """
         if self.takes_all:
             return event
@@ -60,7 +60,7 @@ class Filter(Struct, frozen=True):
 
 
 def read_query(served: Served, query: Query) -> Filter:
-    """Make a query ready; raise BadRequest if a selector cannot be read."""
+    """Compile a query; raise BadRequest if a selector cannot be read."""
     return Filter(
         query.namespace,
         read_label_selector(query.labels) if query.labels else ANY_LABELS,
@@ -72,7 +72,7 @@ def read_query(served: Served, query: Query) -> Filter:
 
 
 def select(objects: Iterable[JsonObject], wanted: Filter) -> list[JsonObject]:
-    """Keep the objects that a query means."""
+    """Return the objects that match a query."""
     if wanted.takes_all:
         return list(objects)
     return [each for each in objects if wanted.matches(each)]

@@ -1,4 +1,4 @@
-"""ResourceQuotas: what is used of them, and what exceeds them: the admission plugin."""
+"""The admission plugin ResourceQuota: counts usage and refuses what exceeds a quota."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,7 +15,7 @@ from karpy.sim.store.quotausage import NEEDED, missing_amounts, scopes_of, usage
 
 
 class _Tally:
-    """One quota, and what is used of it."""
+    """One quota with its usage."""
 
     def __init__(self, quota: JsonObject) -> None:
         spec = quota.get("spec") or {}
@@ -27,18 +27,18 @@ class _Tally:
         self.used = dict.fromkeys(self.hard, 0)
 
     def share(self, kind: Kind, obj: JsonObject) -> dict[str, int]:
-        """Return how much of what the quota bounds an object uses."""
+        """Return the usage of an object, for the resources that the quota limits."""
         if self.scopes and (kind != POD or not all(each.matches(obj) for each in self.scopes)):
             return {}
         return {name: each for name, each in usage_of(kind, obj).items() if name in self.hard}
 
     def count(self, kind: Kind, obj: JsonObject, sign: int) -> None:
-        """Add what an object uses, or take it off."""
+        """Add or subtract the usage of an object."""
         for name, amount in self.share(kind, obj).items():
             self.used[name] += sign * amount
 
     def check(self, kind: Kind, obj: JsonObject) -> None:
-        """Raise Forbidden if an object would use more than there is."""
+        """Raise Forbidden if an object would exceed the quota."""
         asked = self.share(kind, obj)
         name = obj["metadata"]["name"]
         if kind == POD and asked:
@@ -57,7 +57,7 @@ class _Tally:
 
 
 class Quotas:
-    """Counts what the objects of a namespace use, and refuses more than its quotas give."""
+    """The ResourceQuotas of all namespaces with their usage."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -71,13 +71,13 @@ class Quotas:
         return namespace in self._spaces
 
     def check(self, kind: Kind, obj: JsonObject) -> None:
-        """Raise Forbidden if a new object would use more than a quota of its namespace gives."""
+        """Raise Forbidden if a new object would exceed a quota of its namespace."""
         tallies = self._spaces.get(obj["metadata"].get("namespace") or "", {})
         for name in sorted(tallies):
             tallies[name].check(kind, obj)
 
     def used(self, namespace: str, name: str) -> dict[str, str]:
-        """Return what is used of a quota, as its status says it."""
+        """Return `status.used` of a quota."""
         tally = self._spaces.get(namespace, {}).get(name)
         return (
             {}
@@ -86,7 +86,7 @@ class Quotas:
         )
 
     def on_change(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Have a listener told the key of each quota of which more or less is used."""
+        """Call a listener with the key of each quota whose usage changes."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -126,7 +126,7 @@ class Quotas:
 
 
 def _is_as_before(kind: Kind, event: WatchEvent, before: JsonObject) -> bool:
-    """Say whether an object uses for sure what it used before."""
+    """Say whether the usage of an object is surely unchanged."""
     if event.type is EventType.DELETED:
         return False
     obj = event.object

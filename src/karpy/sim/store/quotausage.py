@@ -1,4 +1,4 @@
-"""How much of a ResourceQuota an object uses, and which objects a quota is about."""
+"""The usage of ResourceQuotas by an object, and the scopes of quotas."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -30,18 +30,18 @@ _OF_CLASS: Final = ".storageclass.storage.k8s.io/"
 NEEDED: Final = frozenset(
     {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
 )
-"""What each container must name once a quota bounds it."""
+"""The resources that each container must specify if a quota limits them."""
 
 
 class Scope(Struct, frozen=True):
-    """One condition on the pods that a quota is about."""
+    """One scope of a quota."""
 
     name: str
     operator: str = "Exists"
     values: tuple[str, ...] = ()
 
     def matches(self, pod: JsonObject) -> bool:
-        """Say whether a pod meets it."""
+        """Say whether a pod is in the scope."""
         spec = pod["spec"]
         match self.name:
             case "Terminating":
@@ -70,7 +70,7 @@ class Scope(Struct, frozen=True):
 
 
 def scopes_of(spec: JsonObject) -> tuple[Scope, ...]:
-    """Return what a quota says of the pods that it is about."""
+    """Return the scopes and scope selectors of a quota."""
     named = [Scope(name) for name in spec.get("scopes") or ()]
     selector = spec.get("scopeSelector") or {}
     chosen = [
@@ -81,7 +81,7 @@ def scopes_of(spec: JsonObject) -> tuple[Scope, ...]:
 
 
 def usage_of(kind: Kind, obj: JsonObject) -> dict[str, int]:
-    """Return how much an object uses, by the names that quotas have for it."""
+    """Return the usage of an object by the resource names of quotas."""
     used = {f"count/{kind.resource}": 1}
     if kind in _NAMED:
         used[kind.plural] = 1
@@ -96,7 +96,7 @@ def usage_of(kind: Kind, obj: JsonObject) -> dict[str, int]:
 
 
 def missing_amounts(pod: JsonObject, needed: frozenset[str]) -> str:
-    """Say which containers of a pod leave open what a quota bounds; empty if none does."""
+    """Name the containers that lack a resource limited by a quota; empty if there is none."""
     missing: dict[str, set[str]] = {}
     spec = pod["spec"]
     for container in (*spec["containers"], *(spec.get("initContainers") or ())):
@@ -104,8 +104,8 @@ def missing_amounts(pod: JsonObject, needed: frozenset[str]) -> str:
         named = set(dict(_amounts(resources.get("requests") or {}, resources.get("limits") or {})))
         for each in needed - named:
             missing.setdefault(each, set()).add(container["name"])
-    told = [f"{each} for: {','.join(sorted(missing[each]))}" for each in sorted(missing)]
-    return f"must specify {'; '.join(told)}" if told else ""
+    missing_texts = [f"{each} for: {','.join(sorted(missing[each]))}" for each in sorted(missing)]
+    return f"must specify {'; '.join(missing_texts)}" if missing_texts else ""
 
 
 def _of_pod(pod: JsonObject) -> Iterator[tuple[str, int]]:

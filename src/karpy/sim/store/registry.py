@@ -1,4 +1,4 @@
-"""The kinds that are served: built-in ones and those of CustomResourceDefinitions."""
+"""The served kinds: built-in ones and those of CustomResourceDefinitions."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
@@ -20,7 +20,7 @@ Compare = Callable[[JsonObject, JsonObject], Iterable[Fault]]
 
 
 class Validator(Protocol):
-    """Knows the schema and the rules of a CustomResourceDefinition."""
+    """Validates objects by the schema and the rules of a CustomResourceDefinition."""
 
     def admit(
         self, obj: JsonObject, old: JsonObject | None, *, subresource: str = ""
@@ -29,44 +29,44 @@ class Validator(Protocol):
 
 
 class Rules(Struct, frozen=True):
-    """What an API server does to the objects of a kind before it keeps them."""
+    """Defaulting and validation of the objects of a kind before they are stored."""
 
     default: Change | None = None
-    """Fill in what was left out."""
+    """Set the defaults of absent fields."""
     begin: Change | None = None
-    """Give a new object the status and labels it starts with."""
+    """Set the initial status and labels of a new object."""
     check: Check | None = None
-    """Name what is wrong with an object."""
+    """Yield the faults of an object."""
     compare: Compare | None = None
-    """Name what must not have changed; takes the new and the old object."""
+    """Yield the forbidden changes of the new object against the old one."""
     keep: Callable[[JsonObject, JsonObject], JsonObject] | None = None
-    """Take over what a new object leaves out from the old one."""
+    """Copy fields that a replacement omits from the old object."""
     is_guarded: bool = False
-    """Replacing takes a resourceVersion."""
+    """Whether a replacement must give a resourceVersion."""
     is_name_label: bool = False
-    """The name must do for a DNS label."""
+    """Whether the name must be a DNS label."""
     keeps_status: bool = False
-    """The status given on creation counts; it is filled in and checked like the rest."""
+    """Whether the status given on creation is kept, with defaults and checks."""
     status_fields: tuple[str, ...] = ()
-    """The fields of a kept status that are filled in or checked."""
+    """The fields of a kept status with defaults or checks."""
     propagation: str = BACKGROUND
 
 
 class ScalePaths(Struct, frozen=True):
-    """Where the numbers of the scale subresource are."""
+    """The paths of the fields of the scale subresource."""
 
     replicas: str = ".spec.replicas"
     status: str = ".status.replicas"
     selector: str = ""
-    """Path of a text; built-in kinds have a selector object instead."""
+    """The path of a selector text; built-in kinds have a selector object instead."""
 
 
 class Served(Struct, frozen=True):
-    """A kind as discovery tells it."""
+    """A served kind: its discovery data, rules and schema."""
 
     kind: Kind
     storage: Kind
-    """What its objects are kept as: another version or group may serve the same ones."""
+    """The kind as which objects are stored; several versions or groups can share it."""
     singular: str
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -74,13 +74,13 @@ class Served(Struct, frozen=True):
     has_generation: bool = False
     scale: ScalePaths | None = None
     selectable: tuple[str, ...] = ()
-    """Fields of a custom resource that field selectors may ask for."""
+    """Fields of a custom resource that field selectors may use."""
     definition: JsonObject | None = None
-    """The CustomResourceDefinition it comes from."""
+    """The CustomResourceDefinition of the kind, None for built-in kinds."""
     rules: Rules = Rules()
     validator: Validator | None = None
     schema: Schema = PLAIN
-    """How its objects merge."""
+    """The merge rules of lists and maps."""
     to_storage: Change | None = None
     from_storage: Change | None = None
 
@@ -90,12 +90,12 @@ class Served(Struct, frozen=True):
 
     @property
     def has_plain_status(self) -> bool:
-        """Whether a status is neither defaulted nor checked."""
+        """Whether the status has neither defaults nor checks."""
         is_kept_as_shown = self.validator is None and self.from_storage is None
         return is_kept_as_shown and "status" in self.subresources and not self.rules.keeps_status
 
     def check_type(self, obj: JsonObject) -> None:
-        """Raise BadRequest if an object says that it is of another kind."""
+        """Raise BadRequest if the apiVersion or kind of an object differs."""
         kind = self.kind
         version, name = obj.get("apiVersion") or kind.api_version, obj.get("kind") or kind.name
         if (version, name) != (kind.api_version, kind.name):
@@ -105,22 +105,22 @@ class Served(Struct, frozen=True):
             )
 
     def shown(self, event: WatchEvent) -> WatchEvent:
-        """Return an event the way this kind shows it."""
+        """Return an event with its object in this kind."""
         if self.from_storage is None:
             return event
         return WatchEvent(event.type, self.seen(event.object), event.version)
 
     def seen(self, obj: JsonObject) -> JsonObject:
-        """Return a kept object the way this kind shows it."""
+        """Convert a stored object to this kind."""
         return obj if self.from_storage is None else self.from_storage(obj)
 
     def stored(self, obj: JsonObject) -> JsonObject:
-        """Return an object of this kind the way it is kept."""
+        """Convert an object of this kind to its stored form."""
         return obj if self.to_storage is None else self.to_storage(obj)
 
 
 class Registry:
-    """Finds served kinds by what clients know of them."""
+    """Finds served kinds by kind, by path or by apiVersion and name."""
 
     def __init__(self, served: Iterable[Served] = ()) -> None:
         self._served: dict[Kind, Served] = {each.kind: each for each in served}
@@ -132,14 +132,14 @@ class Registry:
         return kind in self._served
 
     def served(self, kind: Kind) -> Served:
-        """Return what is known of a kind; raise NotFound if it is not served."""
+        """Return a served kind; raise NotFound if it is not served."""
         served = self._served.get(kind)
         if served is None:
             raise no_such_resource(f"{kind.path}/{kind.plural}")
         return served
 
     def by_plural(self, group: str, version: str, plural: str) -> Served | None:
-        """Find a kind by its path."""
+        """Find a kind by the parts of its URL path."""
         for each in self._served.values():
             kind = each.kind
             if (kind.plural, kind.group, kind.version) == (plural, group, version):
@@ -147,7 +147,7 @@ class Registry:
         return None
 
     def by_name(self, api_version: str, name: str) -> Served | None:
-        """Find a kind by what objects say of themselves."""
+        """Find a kind by the apiVersion and kind of an object."""
         for each in self._served.values():
             if each.kind.name == name and each.kind.api_version == api_version:
                 return each

@@ -1,4 +1,4 @@
-"""Deleting objects: at once, after a grace period, or once their finalizers are gone."""
+"""Deletion: at once, after a grace period, or once all finalizers are removed."""
 
 from datetime import datetime
 from typing import Final
@@ -19,12 +19,12 @@ FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 _OF_COLLECTOR: Final = {ORPHAN: ORPHAN_FINALIZER, FOREGROUND: FOREGROUND_FINALIZER}
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _GRACE_MAX: Final = 2**31 - 1
-"""Seconds, which are 68 years: the end of a longer grace period may be no date."""
+"""Seconds; a longer grace period would end after the last representable date."""
 _USUAL_GRACE: Final = 30
 
 
 class Remover:
-    """Marks objects as deleted, and takes those away that nothing holds."""
+    """Marks objects as deleting, and removes those without finalizers and grace period."""
 
     def __init__(self, ledger: Ledger, times: Times) -> None:
         self._ledger = ledger
@@ -33,7 +33,7 @@ class Remover:
     def remove(
         self, served: Served, obj: JsonObject, removal: Removal, *, is_dry: bool = False
     ) -> JsonObject | None:
-        """Delete an object; return it as long as something holds it, None once it is gone."""
+        """Delete an object; return it while finalizers or a grace period hold it, else None."""
         if removal.uid or removal.version:
             self.check(served, obj, removal)
         meta = obj["metadata"]
@@ -60,7 +60,7 @@ class Remover:
     def remove_pod(
         self, table: Table, pod: JsonObject, grace_seconds: int | None
     ) -> JsonObject | None:
-        """Remove a pod that no finalizer holds, or mark it until its grace period is over."""
+        """Delete a pod without finalizers, or mark it until its grace period is over."""
         marked = self._graceful(pod, grace_seconds)
         if marked is pod["metadata"]:
             return pod
@@ -74,7 +74,7 @@ class Remover:
         return None
 
     def check(self, served: Served, obj: JsonObject, removal: Removal) -> None:
-        """Raise Conflict if it is another object, or another version of it, than was meant."""
+        """Raise Conflict if the preconditions on UID or resourceVersion do not hold."""
         meta = obj["metadata"]
         if removal.uid and removal.uid != meta["uid"]:
             why = (
@@ -92,9 +92,9 @@ class Remover:
 
     def _graceful(self, pod: JsonObject, asked: int | None) -> JsonObject | None:
         """
-        Return the metadata of a pod that is to be deleted.
+        Return the metadata of a pod after a deletion.
 
-        Unchanged metadata mean that nothing needs to be done, None that its time is over anyway.
+        Unchanged metadata: nothing to write. None: no grace period is left, remove the pod.
         """
         meta: JsonObject = pod["metadata"]
         if asked is not None:
@@ -114,7 +114,7 @@ class Remover:
         }
 
     def _sooner(self, meta: JsonObject, asked: int | None) -> JsonObject | None:
-        """Shorten the grace period of a pod that is being deleted; it never gets longer."""
+        """Shorten the grace period of a deleting pod; it never gets longer."""
         given = meta.get("deletionGracePeriodSeconds")
         if not given:
             return None
@@ -136,7 +136,7 @@ class Remover:
     def _mark(self, meta: JsonObject) -> JsonObject:
         if "deletionTimestamp" in meta:
             now = self._times.text()
-            # RFC 3339 times in UTC sort like text.
+            # RFC 3339 times in UTC sort as texts.
             end = min(meta["deletionTimestamp"], now)
             return {**meta, "deletionTimestamp": end, "deletionGracePeriodSeconds": 0}
         marked = {
@@ -150,7 +150,7 @@ class Remover:
 
 
 def _finalizers(served: Served, meta: JsonObject, removal: Removal) -> list[str]:
-    """Return the finalizers with those of the garbage collector as the propagation wants."""
+    """Return the finalizers, with those of the garbage collector for the propagation policy."""
     present = meta.get("finalizers") or []
     if removal.propagation:
         wanted = _OF_COLLECTOR.get(removal.propagation)

@@ -1,4 +1,4 @@
-"""The scale of an object: how many replicas it wants and has."""
+"""The scale subresource."""
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import label_selector_text, selector_of, selector_of_map
@@ -27,7 +27,7 @@ def scale_of(served: Served, obj: JsonObject) -> JsonObject:
 
 
 def with_scale(served: Served, obj: JsonObject, scale: JsonObject) -> JsonObject:
-    """Return an object with the replicas that a Scale asks for; raise Invalid."""
+    """Return an object with the replicas of a Scale; raise Invalid."""
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     if not isinstance(replicas, int) or replicas < 0:
         fault = invalid("spec.replicas", replicas, "must be greater than or equal to 0")

@@ -1,4 +1,4 @@
-"""Working on shared objects: remember what was made of them, change only what must change."""
+"""Shared immutable objects: cached derivations, and changes that share unchanged parts."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -13,16 +13,16 @@ R = TypeVar("R")
 
 _REMEMBERED_MAX: Final = 8192
 _NEEDED: Final = frozenset({"containers"})
-"""Lists that are there even if they are empty."""
+"""Lists that are kept even if empty."""
 _EMPTY: Final = (None, "")
 
 
 def remembered(make: Callable[[A], R], most: int = _REMEMBERED_MAX) -> Callable[[A], R]:
     """
-    Remember what a function makes of shared objects, which it is asked for again and again.
+    Cache a function of shared objects by the identity of the object.
 
-    Objects never change, so the very same object has the same answer: thousands of pods of one
-    ReplicaSet share one `spec`, and share what is made of it too.
+    Objects never change, so that the same object always has the same result: thousands of pods of
+    one ReplicaSet share one `spec` and all that is derived from it.
     """
     answers: dict[int, tuple[A, R]] = {}
 
@@ -33,7 +33,7 @@ def remembered(make: Callable[[A], R], most: int = _REMEMBERED_MAX) -> Callable[
         made = make(obj)
         if len(answers) >= most:
             answers.clear()
-        # Keeping the object keeps its identity from being given to another one.
+        # Keep a reference to the object, so that its id is not reused.
         answers[id(obj)] = (obj, made)
         return made
 
@@ -42,9 +42,9 @@ def remembered(make: Callable[[A], R], most: int = _REMEMBERED_MAX) -> Callable[
 
 def remembered_with(make: Callable[[A, K], R], most: int = _REMEMBERED_MAX) -> Callable[[A, K], R]:
     """
-    Do the same for a function of a shared object and something else, a text for instance.
+    Cache a function of a shared object, by its identity, and of a hashable key.
 
-    Of what is asked for only for a while, such as the time, a few answers are enough.
+    For short-lived keys, such as the time, a small cache is enough.
     """
     answers: dict[tuple[int, K], tuple[A, R]] = {}
 
@@ -63,10 +63,10 @@ def remembered_with(make: Callable[[A, K], R], most: int = _REMEMBERED_MAX) -> C
 
 class Interned:
     """
-    A change of an object of which equal ones come again and again.
+    A change of objects that interns equal ones.
 
-    Equal objects get the very same answer, so that what is made of it can be remembered by
-    identity, and thousands of pods share one `spec` though each came with its own.
+    Equal objects get the identical result, which other functions can cache by identity: thousands
+    of pods share one `spec` although each was created with its own.
     """
 
     def __init__(self, change: Callable[[JsonObject], JsonObject]) -> None:
@@ -103,7 +103,7 @@ def changed(obj: JsonObject, key: str, change: Callable[[Any], Any]) -> JsonObje
 
 
 def each_changed(change: Callable[[JsonObject], JsonObject]) -> Callable[[list[Any]], list[Any]]:
-    """Make a change of objects into one of lists; a list of which nothing changes is shared."""
+    """Lift a change of objects to lists; an unchanged list is shared."""
 
     def change_items(items: list[Any]) -> list[Any]:
         new = [change(item) if isinstance(item, dict) else item for item in items]
@@ -114,11 +114,11 @@ def each_changed(change: Callable[[JsonObject], JsonObject]) -> Callable[[list[A
 
 def without_nulls(obj: JsonObject) -> JsonObject:
     """
-    Return an object without fields that are null or empty lists, which typed servers leave out.
+    Return an object without null fields and empty lists, as typed servers do.
 
-    One that has none is shared.
+    An object without such fields is returned itself.
     """
-    # Looking at its JSON is far faster than looking at every field.
+    # Searching its JSON is far faster than visiting every field.
     text = msgspec.json.encode(obj)
     return _stripped(obj) if b"null" in text or b"[]" in text else obj
 

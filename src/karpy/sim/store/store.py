@@ -37,8 +37,8 @@ class Store(View):
     """
     Objects with the semantics of an API server: versions, conflicts, finalizers, watches.
 
-    Synchronous and for one thread. What is given or returned is never changed by either side.
-    Errors are those of `karpy.ports.objects.Objects`, in Kubernetes' own words.
+    Synchronous and for one thread. Neither side may change an object that was passed or returned.
+    Errors are those of `karpy.ports.objects.Objects`, with the messages of Kubernetes.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Store(View):
         dry_run: bool = False,
         manager: str = "",
     ) -> JsonObject:
-        """Add an object, evict a pod or bind one."""
+        """Create an object, evict a pod or bind one."""
         if kind is POD and not (subresource or dry_run or manager):
             again = self._writer.add_pod_like(obj)
             if again is not None:
@@ -115,7 +115,7 @@ class Store(View):
         dry_run: bool = False,
         manager: str = "",
     ) -> JsonObject:
-        """Write an object anew; with a resourceVersion only if it is still that one."""
+        """Replace an object; raise Conflict if a given resourceVersion is outdated."""
         served = self.kinds.served(kind)
         meta = obj.get("metadata") or {}
         old = self._find(served, meta.get("name") or "", meta.get("namespace") or "")
@@ -130,8 +130,7 @@ class Store(View):
         """
         Replace the status of an object that was just read.
 
-        Does what `replace` does, in a fraction of the time where nothing else can change; for those
-        who live in the cluster and write statuses that are well formed.
+        A fast path of `replace` for simulated controllers, which write well-formed statuses.
         """
         table = self._with_plain_status.get(kind) or self._table_if_shared(kind, obj, status)
         meta = obj["metadata"]
@@ -151,7 +150,7 @@ class Store(View):
         """
         Delete a pod that was just read.
 
-        Does what `delete` does, in a fraction of the time; for those who live in the cluster.
+        A fast path of `delete` for simulated controllers.
         """
         meta = pod["metadata"]
         name, namespace = meta["name"], meta["namespace"]
@@ -165,7 +164,7 @@ class Store(View):
         """
         Bind a pod that was just read.
 
-        Does what creating a binding does, in a fraction of the time; for the scheduler.
+        A fast path of creating a binding, for the simulated scheduler.
         """
         meta = pod["metadata"]
         table = self._plain[POD]
@@ -186,7 +185,7 @@ class Store(View):
         subresource: str = "",
         dry_run: bool = False,
     ) -> JsonObject:
-        """Change an object; a server-side apply adds it if it is not there."""
+        """Patch an object; a server-side apply creates it if it does not exist."""
         served = self.kinds.served(kind)
         if patch.type is _APPLY:
             write = Write(subresource, dry_run, patch.manager, is_patch=True, is_apply=True)
@@ -209,7 +208,7 @@ class Store(View):
         removal: Removal = GRACEFULLY,
         dry_run: bool = False,
     ) -> JsonObject | None:
-        """Delete an object; return it as long as something holds it, None once it is gone."""
+        """Delete an object; return it while finalizers or a grace period hold it, else None."""
         served = self.kinds.served(kind)
         obj = self._find(served, name, namespace)
         if kind == NAMESPACE:
@@ -226,7 +225,7 @@ class Store(View):
         return None if left is None else served.seen(left)
 
     def _table_if_shared(self, kind: Kind, obj: JsonObject, status: JsonObject) -> Table | None:
-        """Return the table of a kind if nothing of a status changes that rules look at."""
+        """Return the table of a kind if no checked part of the status changes, else None."""
         fields = self.kinds.served(kind).rules.status_fields
         had = obj.get(STATUS) or {}
         is_shared = fields and all(field in had and had[field] is status[field] for field in fields)

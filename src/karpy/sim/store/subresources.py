@@ -1,4 +1,4 @@
-"""What is behind the slash: scale, eviction, binding, finalize."""
+"""The subresources scale, eviction, binding and finalize."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ _FINALIZE: Final = "finalize"
 
 
 class Subresources:
-    """Serves the subresources that are not simply a part of their object."""
+    """Serves the subresources other than status."""
 
     def __init__(self, ledger: Ledger, writer: Writer, remover: Remover, times: Times) -> None:
         self._ledger = ledger
@@ -28,7 +28,7 @@ class Subresources:
         self._evictions = Evictions(ledger, remover, times)
 
     def read(self, served: Served, obj: JsonObject, subresource: str) -> JsonObject:
-        """Return what a subresource shows of an object."""
+        """Return the object of a subresource."""
         _check_served(served, subresource)
         return scale_of(served, obj) if subresource == _SCALE else served.seen(obj)
 
@@ -47,14 +47,14 @@ class Subresources:
         return SUCCESS
 
     def replaces(self, served: Served, subresource: str) -> bool:
-        """Say whether a subresource has a way of its own to be written."""
+        """Say whether `replace` writes a subresource."""
         _check_served(served, subresource)
         return subresource in {_SCALE, _FINALIZE}
 
     def replace(
         self, served: Served, given: JsonObject, old: JsonObject, write: Write
     ) -> JsonObject:
-        """Write a scale, or the finalizers of a namespace."""
+        """Write the scale of an object, or the finalizers of a namespace."""
         if write.subresource == _SCALE:
             new = with_scale(served, old, given)
             return scale_of(served, self._writer.change(served, new, old, write))

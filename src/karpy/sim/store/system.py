@@ -1,4 +1,4 @@
-"""The objects that a cluster has from its beginning."""
+"""The objects of a new cluster."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ def founding_objects() -> list[tuple[Kind, JsonObject]]:
 
 
 def service_account(namespace: str) -> tuple[Kind, JsonObject]:
-    """Return the service account that every namespace has."""
+    """Return the ServiceAccount `default` of a namespace."""
     return SERVICE_ACCOUNT, {"metadata": {"name": "default", "namespace": namespace}}
 
 

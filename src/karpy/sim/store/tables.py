@@ -1,4 +1,4 @@
-"""The objects of one kind, what happened to them, and the watches that report it."""
+"""The objects of one kind, their history, and the callbacks of their commits."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -15,16 +15,16 @@ from karpy.sim.store.answers import too_old
 T = TypeVar("T")
 
 Callback = Callable[[WatchEvent, JsonObject | None], None]
-"""Takes what happened, and the object as it was before."""
+"""Called with an event and the object before it, None if it was created."""
 
 Record: TypeAlias = tuple[int, WatchEvent, JsonObject | None]
-"""An event as history keeps it: its version, what happened, and the object as it was before."""
+"""An entry of the history: the version, the event, and the object before it."""
 
 _NOTHING: Final[dict[str, JsonObject]] = {}
 
 
-class Ears(Struct, frozen=True):
-    """Callbacks of a listener; None is not called. `status`: nothing but the status changed."""
+class CommitCallbacks(Struct, frozen=True):
+    """The callbacks of a listener, any may be None; `status`: only the status changed."""
 
     added: Callback | None = None
     changed: Callback | None = None
@@ -43,21 +43,21 @@ class Table:
         self.on_status: tuple[Callback, ...] = ()
         self.on_removed: tuple[Callback, ...] = ()
         self.records: deque[Record] = deque(maxlen=history + 1)
-        """What happened last, and one more: history is complete after the oldest if it is full."""
+        """The latest events; if full, history is complete only after the oldest entry."""
         self._order: dict[str, list[str]] = {}
 
-    def listen(self, ears: Ears) -> Callable[[], None]:
-        """Have callbacks called after each commit; what is returned ends it."""
-        self.on_added = _with(self.on_added, ears.added)
-        self.on_changed = _with(self.on_changed, ears.changed)
-        self.on_status = _with(self.on_status, ears.status)
-        self.on_removed = _with(self.on_removed, ears.removed)
+    def listen(self, callbacks: CommitCallbacks) -> Callable[[], None]:
+        """Call callbacks after each commit; return the function that unsubscribes."""
+        self.on_added = _with(self.on_added, callbacks.added)
+        self.on_changed = _with(self.on_changed, callbacks.changed)
+        self.on_status = _with(self.on_status, callbacks.status)
+        self.on_removed = _with(self.on_removed, callbacks.removed)
 
         def end() -> None:
-            self.on_added = without(self.on_added, ears.added)
-            self.on_changed = without(self.on_changed, ears.changed)
-            self.on_status = without(self.on_status, ears.status)
-            self.on_removed = without(self.on_removed, ears.removed)
+            self.on_added = without(self.on_added, callbacks.added)
+            self.on_changed = without(self.on_changed, callbacks.changed)
+            self.on_status = without(self.on_status, callbacks.status)
+            self.on_removed = without(self.on_removed, callbacks.removed)
 
         return end
 
@@ -80,7 +80,7 @@ class Table:
             del self.spaces[namespace]
 
     def since(self, version: int) -> list[Record]:
-        """Return what happened after a version; raise Expired if that is not known any more."""
+        """Return the entries after a version; raise Expired if some are dropped already."""
         records = self.records
         floor = records[0][0] if len(records) == records.maxlen else 0
         if version < floor:
@@ -89,11 +89,11 @@ class Table:
         return later[::-1]
 
     def walk(self, namespace: str = "") -> Iterator[JsonObject]:
-        """Walk through objects in the order of their keys, as etcd does."""
+        """Yield objects in the order of their keys in etcd."""
         if namespace:
             yield from self._in(namespace)
             return
-        # A slash follows the namespace in a key, and it sorts after `-` and `.`.
+        # In a key a slash follows the namespace, and it sorts after `-` and `.`.
         for each in sorted(self.spaces, key=lambda space: f"{space}/"):
             yield from self._in(each)
 
@@ -107,7 +107,7 @@ class Table:
 
 
 def without(callbacks: tuple[T, ...], callback: T | None) -> tuple[T, ...]:
-    """Return callbacks but for one."""
+    """Return callbacks without one of them."""
     return tuple(each for each in callbacks if each is not callback)
 
 

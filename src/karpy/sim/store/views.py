@@ -1,4 +1,4 @@
-"""What a store shows to readers, and the watches that it notifies of changes."""
+"""The read side of the store: get, list, watch and subscriptions."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -13,7 +13,7 @@ from karpy.sim.store.ledger import Ledger, WideCallback
 from karpy.sim.store.paging import page
 from karpy.sim.store.queries import Filter, read_query, select
 from karpy.sim.store.registry import Registry, Served
-from karpy.sim.store.tables import Callback, Ears
+from karpy.sim.store.tables import Callback, CommitCallbacks
 
 Found = list[JsonObject]
 Owned = list[tuple[Kind, JsonObject]]
@@ -21,7 +21,7 @@ Events = list[WatchEvent]
 
 
 class View:
-    """Objects as they are read: one by one, in lists, or as they change."""
+    """Reads of objects and subscriptions to their changes."""
 
     def __init__(self, history: int) -> None:
         self.kinds = Registry(built_in())
@@ -31,7 +31,7 @@ class View:
             for each in self.kinds
             if each.from_storage is None
         }
-        """The tables of the kinds that are always served, and shown as they are kept."""
+        """The tables of the built-in kinds that are served in their stored form."""
 
     @property
     def version(self) -> str:
@@ -48,7 +48,7 @@ class View:
         return None if obj is None else served.seen(obj)
 
     def finder(self, kind: Kind) -> Callable[[str, str], JsonObject | None]:
-        """Return what finds an object of a built-in kind by namespace and name, again and again."""
+        """Return a fast function that finds objects of a built-in kind by namespace and name."""
         return self._plain[kind].get
 
     def list(self, kind: Kind, query: Query = EVERYTHING) -> Found:
@@ -58,7 +58,7 @@ class View:
         return select(self._candidates(served, wanted), wanted)
 
     def page(self, kind: Kind, query: Query = EVERYTHING, *, limit: int, token: str = "") -> Page:
-        """Return a page of a list; all pages show the moment of the first one."""
+        """Return a page of a list; all pages show the version of the first one."""
         served = self.kinds.served(kind)
         wanted = read_query(served, query)
         table = self._ledger.table(served.storage)
@@ -68,41 +68,41 @@ class View:
         items = tuple(served.seen(each) for each in found.items)
         return Page(items, found.version, found.token, found.remaining)
 
-    def listen(self, kind: Kind, ears: Ears) -> Callable[[], None]:
-        """Subscribe to a built-in kind, with another callback for every kind of commit."""
-        return self._plain[kind].listen(ears)
+    def listen(self, kind: Kind, callbacks: CommitCallbacks) -> Callable[[], None]:
+        """Subscribe to a built-in kind with separate callbacks per kind of commit."""
+        return self._plain[kind].listen(callbacks)
 
     def subscribe(self, kind: Kind, callback: Callback) -> Callable[[], None]:
         """
-        Have a callback called after each commit; what is returned ends it.
+        Call a callback after each commit of a kind; return the function that unsubscribes.
 
-        It gets the event and the object before it. It may remember work, never write.
+        The callback gets the event and the object before it. It may queue work, but never write.
         """
         served = self.kinds.served(kind)
         if served.from_storage is None:
             return self._ledger.subscribe(served.storage, callback)
 
-        def tell(event: WatchEvent, before: JsonObject | None) -> None:
+        def on_event(event: WatchEvent, before: JsonObject | None) -> None:
             callback(served.shown(event), None if before is None else served.seen(before))
 
-        return self._ledger.subscribe(served.storage, tell)
+        return self._ledger.subscribe(served.storage, on_event)
 
     def subscribe_all(
-        self, callback: WideCallback, *, hears_statuses: bool = True
+        self, callback: WideCallback, *, includes_statuses: bool = True
     ) -> Callable[[], None]:
         """
-        Have a callback called after each commit of any kind; what is returned ends it.
+        Call a callback after each commit of any kind; return the function that unsubscribes.
 
-        Those of `set_status` may be left out.
+        Commits of `set_status` can be left out.
         """
-        return self._ledger.subscribe_all(callback, hears_statuses=hears_statuses)
+        return self._ledger.subscribe_all(callback, includes_statuses=includes_statuses)
 
     def by_owner(self, uid: str) -> Owned:
-        """Return the objects that name an owner."""
+        """Return the objects with an owner reference to a UID."""
         return self._ledger.owned_by(uid)
 
     def controlled_by(self, uid: str, kind: Kind) -> Found:
-        """Return the objects of a built-in kind that name an owner as their controller."""
+        """Return the objects of a built-in kind whose controller has a UID."""
         return self._ledger.controlled_by(uid, kind)
 
     def pods_on(self, node: str) -> Found:
@@ -110,7 +110,7 @@ class View:
         return list(self._ledger.pods_on(node))
 
     def since(self, kind: Kind, query: Query, version: str) -> Events:
-        """Return what happened after a version; raise Expired if that is too long ago."""
+        """Return the events after a version; raise Expired if it is too old."""
         served = self.kinds.served(kind)
         wanted = read_query(served, query)
         events = []
@@ -122,7 +122,7 @@ class View:
         return events
 
     def filter(self, kind: Kind, query: Query) -> Filter:
-        """Make a query ready to be asked many times; raise BadRequest if it makes no sense."""
+        """Compile a query; raise BadRequest if a selector cannot be read."""
         return read_query(self.kinds.served(kind), query)
 
     def _candidates(self, served: Served, wanted: Filter) -> Iterator[JsonObject]:
@@ -152,7 +152,7 @@ class View:
 
 
 def read_version(text: str) -> int:
-    """Read a resourceVersion; raise BadRequest if it is none."""
+    """Return a resourceVersion as a number; raise BadRequest if it is none."""
     version = as_integer(text) if text.isdecimal() else None
     if version is None:
         raise bad_request(f'Invalid value: "{text}": the resource version must be a number')

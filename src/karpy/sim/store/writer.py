@@ -1,4 +1,4 @@
-"""Creating and changing objects: what may be written, defaults, checks, then the commit."""
+"""Creating and changing objects: defaults, admission, validation, commit."""
 
 from typing import Final
 
@@ -27,34 +27,34 @@ from karpy.sim.store.tables import Table
 
 _BAD_REQUEST: Final = 400
 _TRIES: Final = 64
-"""So often a generated name is drawn anew if it is taken."""
+"""Attempts to draw a generated name that is not taken."""
 STATUS: Final = "status"
 _USUAL: Final = frozenset({"apiVersion", "kind", "metadata", "spec", STATUS})
 
 
 class Write(Struct, frozen=True):
-    """How a write was asked for."""
+    """The options of a write."""
 
     subresource: str = ""
     is_dry: bool = False
     manager: str = ""
     is_patch: bool = False
-    """The object was made by the server, from a patch."""
+    """Whether the object is the result of a patch."""
     is_apply: bool = False
-    """The managed fields are already those of a server-side apply."""
+    """Whether the managed fields are already set by a server-side apply."""
 
 
 class _Model(Struct, frozen=True):
-    """A pod that was made, as the next one of the same object will be but for its name."""
+    """The latest pod created from an object, reused for the next pod of the same object."""
 
     given: JsonObject
     made: JsonObject
     changes: int
-    """How often admission had seen something change by then."""
+    """The change counter of admission at that time."""
 
 
 class Writer:
-    """Brings objects into the ledger the way an API server does."""
+    """Creates and changes objects as an API server does."""
 
     def __init__(self, ledger: Ledger, names: Names, times: Times, admission: Admission) -> None:
         self._ledger = ledger
@@ -63,7 +63,7 @@ class Writer:
         self._admission = admission
         self._shapes: dict[Kind, ShapeCheck] = {}
         self._model: _Model | None = None
-        """The latest pod whose name was drawn: those of one workload come in a row."""
+        """The latest pod with a generated name: pods of one workload are created in a row."""
 
     def create(self, served: Served, obj: JsonObject, write: Write) -> JsonObject:
         """Add an object."""
@@ -93,7 +93,7 @@ class Writer:
         return self._ledger.add(table, draft)
 
     def add_pod_like(self, obj: JsonObject) -> JsonObject | None:
-        """Add a pod made of the same object as the latest one; None if that was another."""
+        """Create a pod from the same object as the latest one; None if the object differs."""
         model = self._model
         if model is None or model.given is not obj or model.changes != self._admission.changes:
             return None
@@ -109,7 +109,7 @@ class Writer:
         return self._ledger.add(table, {**model.made, "metadata": own})
 
     def change(self, served: Served, new: JsonObject, old: JsonObject, write: Write) -> JsonObject:
-        """Replace an object by a changed one, and end it if nothing holds it any more."""
+        """Replace an object, and remove it if it is deleting and nothing holds it any more."""
         try:
             self._check_shape(served, new, old)
         except BadRequest as error:
@@ -128,13 +128,13 @@ class Writer:
         return self.finish(table, new, old)
 
     def finish(self, table: Table, new: JsonObject, old: JsonObject) -> JsonObject:
-        """Commit a change; a deleted object that nothing holds any more goes."""
+        """Commit a change; remove a deleting object that nothing holds any more."""
         if is_released(new["metadata"]) and not _is_namespace_in_use(table, new):
             return self._ledger.remove(table, new, old)
         return self._ledger.change(table, new, old)
 
     def finalize(self, served: Served, new: JsonObject, old: JsonObject) -> JsonObject:
-        """Commit the finalizers that a namespace has left; it goes once it has none."""
+        """Commit the finalizers of a namespace; remove it once it has none."""
         table = self._ledger.table(served.storage)
         if is_released(new["metadata"]) and not (new.get("spec") or {}).get("finalizers"):
             return self._ledger.remove(table, new, old)
@@ -250,7 +250,7 @@ class Writer:
 
 
 def check_guard(served: Served, new: JsonObject, old: JsonObject, *, is_guarded: bool) -> None:
-    """Raise Conflict if another write was faster, or if it is another object of the same name."""
+    """Raise Conflict if the resourceVersion or the UID differs."""
     version = new.get("resourceVersion")
     name = old["name"]
     if version:
@@ -268,7 +268,7 @@ def check_guard(served: Served, new: JsonObject, old: JsonObject, *, is_guarded:
 
 
 def is_released(meta: JsonObject) -> bool:
-    """Say whether a deleted object may go: no finalizer and no grace period holds it."""
+    """Say whether no finalizer and no grace period holds a deleting object."""
     return (
         "deletionTimestamp" in meta
         and not meta.get("finalizers")
@@ -283,7 +283,7 @@ def _is_namespace_in_use(table: Table, obj: JsonObject) -> bool:
 def _separate(
     served: Served, new: JsonObject, new_meta: JsonObject, old: JsonObject, subresource: str
 ) -> JsonObject:
-    """Take the status from one side and all the rest from the other."""
+    """Combine the status of one object with the rest of another, as the endpoint requires."""
     if subresource != STATUS:
         kept = {**new, "apiVersion": old["apiVersion"], "kind": old["kind"], "metadata": new_meta}
         return _with(kept, STATUS, old.get(STATUS))
@@ -310,14 +310,14 @@ def _with(obj: JsonObject, key: str, value: object) -> JsonObject:
 
 
 def _is_body_changed(served: Served, new: JsonObject, old: JsonObject) -> bool:
-    """Say whether anything that rules are about differs; sharing makes it cheap."""
+    """Say whether a part that is checked differs; shared parts make this cheap."""
     if served.rules.keeps_status and new.get(STATUS) != old.get(STATUS):
         return True
     return _is_spec_changed(new, old)
 
 
 def _is_spec_changed(new: JsonObject, old: JsonObject) -> bool:
-    """Say whether anything but metadata and status differs."""
+    """Say whether any field except metadata and status differs."""
     if new.get("spec") is not old.get("spec") and new.get("spec") != old.get("spec"):
         return True
     if new.keys() <= _USUAL and old.keys() <= _USUAL:

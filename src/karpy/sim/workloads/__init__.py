@@ -1,1 +1,1 @@
-"""Controllers that make pods of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs."""
+"""The controllers of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs."""

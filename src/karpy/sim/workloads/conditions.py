@@ -1,4 +1,4 @@
-"""Conditions in statuses, as workload controllers keep them."""
+"""Conditions in the statuses of workloads."""
 
 from karpy.codec.fields import JsonObject
 
@@ -14,10 +14,10 @@ def find_condition(status: JsonObject | None, type_: str) -> JsonObject | None:
 
 def put_condition(status: JsonObject, condition: JsonObject, now: str) -> JsonObject:
     """
-    Return a status with a condition at the end.
+    Return a status with a condition at the end, in place of the one of its type.
 
-    One with the same status and reason stays as it is, message and all. Times of updates are kept
-    only where the condition asks for them.
+    A condition with the same status and reason stays unchanged, with its message. The time of the
+    update is written only if the condition has that field.
     """
     current = find_condition(status, condition["type"])
     if current is not None and _is_same(current, condition):
@@ -32,7 +32,7 @@ def put_condition(status: JsonObject, condition: JsonObject, now: str) -> JsonOb
 
 
 def drop_condition(status: JsonObject, type_: str) -> JsonObject:
-    """Return a status without a condition."""
+    """Return a status without the condition of a type."""
     current = find_condition(status, type_)
     if current is None:
         return status

@@ -1,4 +1,4 @@
-"""What all workload controllers share."""
+"""The base class of all workload controllers."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -22,85 +22,85 @@ from karpy.sim.workloads.recorder import NORMAL, WARNING, Recorder
 _read_selector: Final = remembered(selector_of)
 
 
-class Surroundings(Struct, frozen=True):
-    """What controllers work with."""
+class WorkloadContext(Struct, frozen=True):
+    """The store, the clock and the indexes that all workload controllers share."""
 
     store: Store
     clock: Clock
     recorder: Recorder | None
-    """None records no events."""
+    """None: no Events are recorded."""
     pods: Family
     replica_sets: Family
     revisions: Family
     jobs: Family
     patience_seconds: float = 0.0
-    """How long to wait for more after something that an owner controls has changed."""
+    """Delay of a reconcile after a change of a child, to batch further changes."""
 
 
 class Controller:
     """
-    Brings the objects of one kind to where they should be.
+    Reconciles the objects of one kind.
 
-    A subclass says what to do with one object; it is asked whenever the object or something it
-    controls has changed, and never about two at a time.
+    `reconcile` is called for an object whenever the object or one of its children has changed, for
+    one object at a time.
     """
 
     kind: ClassVar[Kind]
     component: ClassVar[str]
-    hears_itself: ClassVar[bool] = False
-    """Look again after what it changed itself while it looked."""
+    follows_own_writes: ClassVar[bool] = False
+    """Whether changes of children made during `reconcile` queue their owner again."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self.around = around
-        self.store = around.store
-        self._find = around.store.finder(self.kind)
-        self._times = Times(around.clock)
+    def __init__(self, context: WorkloadContext) -> None:
+        self.context = context
+        self.store = context.store
+        self._find = context.store.finder(self.kind)
+        self._times = Times(context.clock)
         self.worker = Worker(self._work)
         self._ends: list[Callable[[], None]] = []
         self._is_writing = False
         self._families: list[Family] = []
 
     def start(self) -> None:
-        """Look at every object there is, and then at each that changes."""
-        self._ends.append(self.store.subscribe(self.kind, self._take))
+        """Reconcile every object now, and again whenever it changes."""
+        self._ends.append(self.store.subscribe(self.kind, self._on_event))
         for obj in self.store.list(self.kind):
             self.worker.add(key_of(obj))
 
     def stop(self) -> None:
-        """Do nothing any more."""
+        """Stop reconciling."""
         for end in self._ends:
             end()
         self._ends.clear()
         self.worker.stop()
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Bring one object to where it should be; return in how many seconds to look again."""
+        """Reconcile one object; return after how many seconds to do so again, or None."""
         raise NotImplementedError
 
     def forget(self, key: str) -> None:
-        """Drop what is remembered of an object that is gone."""
+        """Drop the state of an object that was deleted."""
 
     def now(self) -> datetime:
         """Return the time."""
-        return self.around.clock.now()
+        return self.context.clock.now()
 
     def now_text(self) -> str:
-        """Return the time as objects carry it."""
+        """Return the time in the format of the API."""
         return self._times.text()
 
     def follow(self, family: Family) -> None:
-        """Look at an owner when something it controls has changed, or could be its own."""
-        family.listen(Listener(self.kind, self._told, self._offer))
-        if not self.hears_itself:
+        """Queue an owner when one of its children changes, or an orphan matches its selector."""
+        family.listen(Listener(self.kind, self._on_child_changed, self._on_orphan))
+        if not self.follows_own_writes:
             self._families.append(family)
 
     def selector(self, obj: JsonObject) -> Selector | None:
-        """Return which objects belong to one of this kind."""
+        """Return the selector of an object for its children, None if it has none."""
         raw = obj["spec"].get("selector")
         return None if raw is None else _read_selector(raw)
 
     def write_status(self, obj: JsonObject, status: JsonObject) -> JsonObject:
-        """Write a status if it has changed; return the object with it."""
+        """Write a status if it has changed; return the object."""
         if status == obj.get("status"):
             return obj
         self._is_writing = True
@@ -110,22 +110,22 @@ class Controller:
             self._is_writing = False
 
     def write(self, obj: JsonObject, *, subresource: str = "") -> JsonObject:
-        """Write an object of this kind without being asked about it again for that."""
+        """Write an object of this kind without queueing it for that change."""
         self._is_writing = True
         try:
             return self.store.replace(self.kind, obj, subresource=subresource)
         finally:
             self._is_writing = False
 
-    def tell(self, obj: JsonObject, reason: str, message: str) -> None:
-        """Tell users what was done about an object."""
-        if self.around.recorder is not None:
-            self.around.recorder.record(obj, self.component, (NORMAL, reason, message))
+    def record_normal(self, obj: JsonObject, reason: str, message: str) -> None:
+        """Record a Normal event of an object."""
+        if self.context.recorder is not None:
+            self.context.recorder.record(obj, self.component, (NORMAL, reason, message))
 
-    def warn(self, obj: JsonObject, reason: str, message: str) -> None:
-        """Tell users what could not be done about an object."""
-        if self.around.recorder is not None:
-            self.around.recorder.record(obj, self.component, (WARNING, reason, message))
+    def record_warning(self, obj: JsonObject, reason: str, message: str) -> None:
+        """Record a Warning event of an object."""
+        if self.context.recorder is not None:
+            self.context.recorder.record(obj, self.component, (WARNING, reason, message))
 
     def _work(self, key: str) -> float | None:
         namespace, _, name = key.rpartition("/")
@@ -141,18 +141,18 @@ class Controller:
             for family in self._families:
                 family.at_work = ""
 
-    def _told(self, key: str) -> None:
-        if self.around.patience_seconds:
-            self.worker.add_after(key, self.around.patience_seconds)
+    def _on_child_changed(self, key: str) -> None:
+        if self.context.patience_seconds:
+            self.worker.add_after(key, self.context.patience_seconds)
         else:
             self.worker.add(key)
 
-    def _take(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_event(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
         if not self._is_writing:
             self.worker.add(key_of(event.object))
 
-    def _offer(self, orphan: JsonObject) -> None:
+    def _on_orphan(self, orphan: JsonObject) -> None:
         meta = orphan["metadata"]
         for each in self.store.list(self.kind, Query(namespace=meta["namespace"])):
             selector = self.selector(each)

@@ -1,4 +1,4 @@
-"""CronJobs: a Job at every time of a schedule."""
+"""The CronJob controller: a Job at every time of a schedule."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import ClassVar, Final
@@ -11,41 +11,41 @@ from karpy.model.kinds import CRON_JOB, JOB, Kind
 from karpy.model.times import span
 from karpy.ports.objects import Removal
 from karpy.sim.store.names import time_text
-from karpy.sim.workloads.controller import Controller, Surroundings
+from karpy.sim.workloads.controller import Controller, WorkloadContext
 from karpy.sim.workloads.crontimes import Due, due, next_time
 from karpy.sim.workloads.jobtallies import COMPLETE, is_finished, outcome_of
-from karpy.sim.workloads.owners import control_reference, is_controlled_by, is_going
+from karpy.sim.workloads.owners import control_reference, is_controlled_by, is_deleting
 from karpy.sim.workloads.pods import read_time
 
 SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _LATE: Final = timedelta(milliseconds=100)
-"""A moment later than on time is on time for sure."""
+"""Added to the delay until the next start, so that the start time has surely passed."""
 _SUCCESSES_KEPT: Final = 3
 _FAILURES_KEPT: Final = 1
 
 
 class CronJobs(Controller):
-    """Makes Jobs by the clock."""
+    """Creates the Jobs of CronJobs."""
 
     kind: ClassVar[Kind] = CRON_JOB
     component: ClassVar[str] = "cronjob-controller"
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around)
-        self.follow(around.jobs)
+    def __init__(self, context: WorkloadContext) -> None:
+        super().__init__(context)
+        self.follow(context.jobs)
 
-    def _offer(self, orphan: JsonObject) -> None:
-        """Adopt nothing: a CronJob controls only the Jobs that it has made."""
+    def _on_orphan(self, orphan: JsonObject) -> None:
+        """Adopt nothing: a CronJob controls only the Jobs that it created."""
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Clean old Jobs up, note what has become of the others, and start one if it is time."""
+        """Delete old Jobs, update the list of active Jobs, and start a Job if one is due."""
         status = dict(obj.get("status") or {})
-        jobs = self.around.jobs.of(obj)
+        jobs = self.context.jobs.of(obj)
         self._clean_up(obj, status, jobs)
-        self._follow_up(obj, status, self.around.jobs.of(obj))
+        self._follow_up(obj, status, self.context.jobs.of(obj))
         wait = None
         try:
-            if not is_going(obj):
+            if not is_deleting(obj):
                 wait = self._start_when_due(obj, status)
         finally:
             if not status.get("active"):
@@ -67,14 +67,14 @@ class CronJobs(Controller):
                 self._drop(obj, status, job)
 
     def _follow_up(self, obj: JsonObject, status: JsonObject, jobs: list[JsonObject]) -> None:
-        """Keep the list of active Jobs true."""
+        """Update the list of active Jobs."""
         known = {each["uid"] for each in status.get("active") or ()}
         for job in jobs:
             meta, is_known = job["metadata"], job["metadata"]["uid"] in known
             end = outcome_of(job)
             if end is None:
                 if not is_known:
-                    self.warn(
+                    self.record_warning(
                         obj,
                         "UnexpectedJob",
                         f"Saw a job that the controller did not create or forgot: {meta['name']}",
@@ -82,7 +82,7 @@ class CronJobs(Controller):
                 continue
             if is_known:
                 _strike(status, meta["uid"])
-                self.tell(
+                self.record_normal(
                     obj,
                     "SawCompletedJob",
                     f"Saw completed job: {meta['name']}, condition: {end['type']}",
@@ -93,11 +93,11 @@ class CronJobs(Controller):
         present = {job["metadata"]["uid"] for job in jobs}
         for each in list(status.get("active") or ()):
             if each["uid"] not in present:
-                self.tell(obj, "MissingJob", f"Active job went missing: {each['name']}")
+                self.record_normal(obj, "MissingJob", f"Active job went missing: {each['name']}")
                 _strike(status, each["uid"])
 
     def _start_when_due(self, obj: JsonObject, status: JsonObject) -> float | None:
-        """Start a Job if it is time; return how many seconds there are to the next time."""
+        """Start a Job if one is due; return the seconds until the next start."""
         spec = obj["spec"]
         zone = self._zone(obj)
         schedule = self._schedule(obj)
@@ -106,12 +106,12 @@ class CronJobs(Controller):
         now = self.now().astimezone(zone)
         found = due(obj, status, schedule, now)
         if found.problem:
-            self.warn(
+            self.record_warning(
                 obj, "InvalidSchedule", f"invalid schedule: {spec['schedule']} : {found.problem}"
             )
             return None
         if found.is_long_overdue:
-            self.warn(
+            self.record_warning(
                 obj,
                 "TooManyMissedTimes",
                 "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or "
@@ -128,7 +128,9 @@ class CronJobs(Controller):
         deadline = spec.get("startingDeadlineSeconds")
         if deadline is not None and found.time + span(deadline) < now:
             when = found.time.astimezone(UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
-            self.warn(obj, "MissSchedule", f"Missed scheduled time to start a job: {when}")
+            self.record_warning(
+                obj, "MissSchedule", f"Missed scheduled time to start a job: {when}"
+            )
             return False
         active = status.get("active") or ()
         name = _job_name(obj, found.time)
@@ -137,7 +139,7 @@ class CronJobs(Controller):
         if status.get("lastScheduleTime") == time_text(found.time.astimezone(UTC)):
             return False
         if active and spec.get("concurrencyPolicy") == "Forbid":
-            self.tell(
+            self.record_normal(
                 obj,
                 "JobAlreadyActive",
                 "Not starting job because prior execution is running and concurrency policy is "
@@ -156,13 +158,13 @@ class CronJobs(Controller):
         meta = draft["metadata"]
         try:
             made = self.store.create(JOB, draft)
-            self.tell(obj, "SuccessfulCreate", f"Created job {meta['name']}")
+            self.record_normal(obj, "SuccessfulCreate", f"Created job {meta['name']}")
         except AlreadyExists:
             made = self.store.get(JOB, meta["name"], meta["namespace"])
             if not is_controlled_by(made, obj["metadata"]["uid"]):
                 return
         except ClusterError as error:
-            self.warn(obj, "FailedCreate", f"Error creating job: {error.message}")
+            self.record_warning(obj, "FailedCreate", f"Error creating job: {error.message}")
             raise
         if not is_finished(made):
             status["active"] = [*(status.get("active") or ()), _reference(made)]
@@ -176,7 +178,7 @@ class CronJobs(Controller):
         except NotFound:
             return
         _strike(status, meta["uid"])
-        self.tell(obj, "SuccessfulDelete", f"Deleted job {meta['name']}")
+        self.record_normal(obj, "SuccessfulDelete", f"Deleted job {meta['name']}")
 
     def _zone(self, obj: JsonObject) -> tzinfo | None:
         name = obj["spec"].get("timeZone")
@@ -186,7 +188,7 @@ class CronJobs(Controller):
             return ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError):
             message = f'invalid timeZone: "{name}": unknown time zone {name}'
-            self.warn(obj, "UnknownTimeZone", message)
+            self.record_warning(obj, "UnknownTimeZone", message)
             return None
 
     def _schedule(self, obj: JsonObject) -> Schedule | None:
@@ -194,7 +196,9 @@ class CronJobs(Controller):
         try:
             return read_schedule(text)
         except ScheduleInvalid as error:
-            self.warn(obj, "UnparseableSchedule", f'unparseable schedule: "{text}" : {error}')
+            self.record_warning(
+                obj, "UnparseableSchedule", f'unparseable schedule: "{text}" : {error}'
+            )
             return None
 
 

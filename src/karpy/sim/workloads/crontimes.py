@@ -1,4 +1,4 @@
-"""When a CronJob is due."""
+"""The due times of CronJobs."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,11 +15,11 @@ _SECOND: Final = timedelta(seconds=1)
 
 
 class Due(Struct, frozen=True):
-    """The latest time at which a Job should have started and has not."""
+    """The latest missed start time of a CronJob."""
 
     time: datetime | None = None
     since: datetime | None = None
-    """From when on times have been looked for."""
+    """The beginning of the interval that was searched."""
     missed: int = 0
     problem: str = ""
 
@@ -29,14 +29,14 @@ class Due(Struct, frozen=True):
 
 
 def due(obj: JsonObject, status: JsonObject, schedule: Schedule, now: datetime) -> Due:
-    """Return what is due; what is past its starting deadline is not looked at."""
+    """Return the latest missed start within the starting deadline."""
     return _latest(obj, status, schedule, now, has_deadline=True)
 
 
 def next_time(
     obj: JsonObject, status: JsonObject, schedule: Schedule, now: datetime
 ) -> datetime | None:
-    """Return when to look again."""
+    """Return when to reconcile next."""
     found = _latest(obj, status, schedule, now, has_deadline=False)
     if found.time is not None:
         return schedule.next_after(found.time)
@@ -65,7 +65,7 @@ def _latest(
     second = schedule.next_after(first)
     if second is None or now < second:
         return Due(first, since)
-    # Times may lie apart by unequal steps; start a step early and walk.
+    # The intervals of a schedule may differ: start one interval early and step.
     step = max(_SECOND, second - first)
     missed = (now - first) // step + 1
     moment: datetime | None = first + (missed - 2) * step

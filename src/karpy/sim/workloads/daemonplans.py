@@ -1,22 +1,22 @@
-"""What is to be done about the pods of a DaemonSet, node by node."""
+"""Which pods of a DaemonSet to create and to delete, by node."""
 
 from datetime import datetime
 
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
-from karpy.sim.workloads.eligibility import NOWHERE, Stay
-from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.eligibility import DENIED, Permission
+from karpy.sim.workloads.owners import is_deleting
 from karpy.sim.workloads.pods import FAILED, SUCCEEDED, is_available, is_ready, phase_of
 from karpy.sim.workloads.revisions import REVISION_HASH
 from karpy.sim.workloads.shares import share
 
 Pods = dict[str, list[JsonObject]]
-"""Pods by the node they run on, or are meant for."""
+"""Pods by the node they run on, or were created for."""
 
 
 class Plan(Struct):
-    """Nodes that need a pod, and pods that have to go."""
+    """Nodes that need a pod, and pods to delete."""
 
     make: list[str] = []
     drop: list[JsonObject] = []
@@ -25,7 +25,7 @@ class Plan(Struct):
 
 
 class _Pair(Struct, frozen=True):
-    """The old and the new pod of a node; several of either are for the plan to clean up."""
+    """The old and the new pod of a node."""
 
     old: JsonObject | None = None
     new: JsonObject | None = None
@@ -33,40 +33,48 @@ class _Pair(Struct, frozen=True):
 
 
 def plan(
-    daemon_set: JsonObject, stays: dict[str, Stay], pods: Pods, current: str, now: datetime
+    daemon_set: JsonObject,
+    permissions: dict[str, Permission],
+    pods: Pods,
+    current: str,
+    now: datetime,
 ) -> Plan:
-    """Say where pods are missing, and which do not belong."""
+    """Return the nodes without a pod, and the misplaced pods."""
     todo = Plan()
-    for name, stay in stays.items():
+    for name, permission in permissions.items():
         present = pods.get(name)
         if present is None:
-            if stay.may_start:
+            if permission.may_start:
                 todo.make.append(name)
-        elif stay.may_stay:
+        elif permission.may_stay:
             running = _sorted_out(present, todo)
             if not _may_surge(daemon_set):
                 todo.drop.extend(sorted(running, key=age_of)[1:])
-            elif not running and stay.may_start:
+            elif not running and permission.may_start:
                 todo.make.append(name)
             else:
                 todo.drop.extend(_beyond_surge(daemon_set, running, current, now))
         else:
-            todo.drop.extend(pod for pod in present if not is_going(pod))
+            todo.drop.extend(pod for pod in present if not is_deleting(pod))
     for name, present in pods.items():
-        if name not in stays:
-            # Those with a node are swept up when the node is known to be gone.
+        if name not in permissions:
+            # Pods bound to the missing node are left to the pod garbage collector.
             todo.drop.extend(pod for pod in present if not pod["spec"].get("nodeName"))
     return todo
 
 
 def rollout(
-    daemon_set: JsonObject, stays: dict[str, Stay], pods: Pods, current: str, now: datetime
+    daemon_set: JsonObject,
+    permissions: dict[str, Permission],
+    pods: Pods,
+    current: str,
+    now: datetime,
 ) -> Plan:
-    """Say which old pods may be replaced now."""
+    """Return which outdated pods may be replaced now."""
     strategy = daemon_set["spec"].get("updateStrategy") or {}
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return Plan()
-    wanted = [name for name, stay in stays.items() if stay.may_start]
+    wanted = [name for name, permission in permissions.items() if permission.may_start]
     rolling = strategy.get("rollingUpdate") or {}
     surge = share(rolling.get("maxSurge"), len(wanted), is_rounded_up=True)
     unavailable = share(rolling.get("maxUnavailable", 1), len(wanted), is_rounded_up=True)
@@ -77,11 +85,11 @@ def rollout(
     seconds = daemon_set["spec"].get("minReadySeconds", 0)
     if not surge:
         return _in_place(pairs, unavailable, seconds, now)
-    return _surging(pairs, stays, surge, seconds, now)
+    return _surging(pairs, permissions, surge, seconds, now)
 
 
 def _in_place(pairs: dict[str, _Pair], unavailable: int, seconds: int, now: datetime) -> Plan:
-    """Delete old pods: all that do not work, and others as far as enough do."""
+    """Delete old pods: all that are unavailable, others while enough stay available."""
     broken, candidates = [], []
     down = 0
     for pair in pairs.values():
@@ -99,9 +107,13 @@ def _in_place(pairs: dict[str, _Pair], unavailable: int, seconds: int, now: date
 
 
 def _surging(
-    pairs: dict[str, _Pair], stays: dict[str, Stay], surge: int, seconds: int, now: datetime
+    pairs: dict[str, _Pair],
+    permissions: dict[str, Permission],
+    surge: int,
+    seconds: int,
+    now: datetime,
 ) -> Plan:
-    """Make new pods beside old ones, and delete the old ones once the new ones work."""
+    """Create new pods beside old ones, and delete the old ones once the new are available."""
     todo = Plan()
     candidates: list[str] = []
     astray: list[JsonObject] = []
@@ -121,22 +133,22 @@ def _surging(
                 todo.drop.append(old)
             else:
                 extra += 1
-        elif stays.get(name, NOWHERE).may_start:
+        elif permissions.get(name, DENIED).may_start:
             (candidates if is_working else todo.make).append(name)
         else:
             (astray if is_working else todo.drop).append(old)
-    wanted = sum(stay.may_start for stay in stays.values())
+    wanted = sum(permission.may_start for permission in permissions.values())
     todo.drop.extend(astray[: max(0, working - wanted)])
     todo.make.extend(candidates[: max(0, surge - extra)])
     return todo
 
 
 def _sorted_out(present: list[JsonObject], todo: Plan) -> list[JsonObject]:
-    """Return the pods that run or will; note those that have ended."""
+    """Return the pods that run or will run; add the ended ones to the plan."""
     running = []
     for pod in present:
         phase = phase_of(pod)
-        if is_going(pod):
+        if is_deleting(pod):
             continue
         if phase == FAILED:
             todo.failed.append(pod)
@@ -150,7 +162,7 @@ def _sorted_out(present: list[JsonObject], todo: Plan) -> list[JsonObject]:
 def _beyond_surge(
     daemon_set: JsonObject, running: list[JsonObject], current: str, now: datetime
 ) -> list[JsonObject]:
-    """Return the pods of a node that go although there may be an old and a new one."""
+    """Return the pods of a node to delete beyond one old and one new pod."""
     seconds = daemon_set["spec"].get("minReadySeconds", 0)
     ordered = sorted(running, key=age_of)
     new = [pod for pod in ordered if _is_new(pod, current)]
@@ -162,7 +174,7 @@ def _beyond_surge(
 
 
 def _pair(present: list[JsonObject], current: str) -> _Pair:
-    staying = [pod for pod in present if not is_going(pod)]
+    staying = [pod for pod in present if not is_deleting(pod)]
     new = [pod for pod in staying if _is_new(pod, current)]
     old = [pod for pod in staying if not _is_new(pod, current)]
     return _Pair(old[0] if old else None, new[0] if new else None, len(old) <= 1 and len(new) <= 1)
@@ -181,6 +193,6 @@ def _may_surge(daemon_set: JsonObject) -> bool:
 
 
 def age_of(pod: JsonObject) -> tuple[bool, str, str]:
-    """Sort pods that have a node before others, and old ones before young ones."""
+    """Return the sort key of a pod: bound pods first, then by age."""
     meta = pod["metadata"]
     return not pod["spec"].get("nodeName"), meta["creationTimestamp"], meta["name"]

@@ -1,4 +1,4 @@
-"""DaemonSets: a pod on every node that is meant."""
+"""The DaemonSet controller: a pod on every eligible node."""
 
 from typing import ClassVar, Final
 
@@ -7,10 +7,10 @@ from karpy.errors import ClusterError
 from karpy.model.kinds import DAEMON_SET, NODE, Kind
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.store.paging import key_of
-from karpy.sim.workloads.controller import Surroundings
+from karpy.sim.workloads.controller import WorkloadContext
 from karpy.sim.workloads.daemonplans import Plan, age_of, plan, rollout
-from karpy.sim.workloads.eligibility import NOWHERE, Eligibility, Stay, aimed_at, target_of
-from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.eligibility import DENIED, Eligibility, Permission, aimed_at, target_of
+from karpy.sim.workloads.owners import is_deleting
 from karpy.sim.workloads.podcontroller import PodController
 from karpy.sim.workloads.pods import FINISHED, is_available, is_ready, next_available, phase_of
 from karpy.sim.workloads.revisions import REVISION_HASH, RevisionController, name_of
@@ -24,49 +24,49 @@ _GENERATION_LABEL: Final = "pod-template-generation"
 
 
 class DaemonSets(RevisionController, PodController):
-    """Keeps a pod on each node that a DaemonSet means."""
+    """Keeps a pod of each DaemonSet on every eligible node."""
 
     kind: ClassVar[Kind] = DAEMON_SET
     component: ClassVar[str] = "daemonset-controller"
     hash_label = REVISION_HASH
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around)
+    def __init__(self, context: WorkloadContext) -> None:
+        super().__init__(context)
         self._readings: dict[str, tuple[JsonObject, Eligibility]] = {}
         self._failures: dict[tuple[str, str], tuple[int, float]] = {}
-        """How many pods of a set failed on a node, and when the last of them was deleted."""
+        """Failed pods by DaemonSet and node, with the time of the last deletion."""
 
     def start(self) -> None:
-        """Look at every DaemonSet, and again whenever nodes come, go or change."""
-        self._ends.append(self.store.subscribe(NODE, self._take_node))
+        """Reconcile every DaemonSet now, and again whenever a node changes its eligibility."""
+        self._ends.append(self.store.subscribe(NODE, self._on_node))
         super().start()
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Make pods where they are missing, delete those that are astray, replace old ones."""
+        """Create missing pods, delete misplaced ones, and replace outdated ones."""
         if not any((obj["spec"].get("selector") or {}).values()):
-            self.warn(
+            self.record_warning(
                 obj,
                 "SelectingAll",
                 "This daemon set is selecting all pods. A non-empty selector is required.",
             )
             return None
-        if is_going(obj):
+        if is_deleting(obj):
             return None
-        self.around.pods.claimed(self.kind, obj, self.selector(obj))
+        self.context.pods.claimed(self.kind, obj, self.selector(obj))
         revisions = self.revisions(obj)
         revision = self.latest(obj, revisions)
         current = revision["metadata"]["labels"][self.hash_label]
-        stays = self._stays(obj)
+        permissions = self._permissions(obj)
         failure: ClusterError | None = None
         wait = None
         try:
-            wait = self._manage(obj, stays, current)
-            if self._roll(obj, stays, current):
+            wait = self._manage(obj, permissions, current)
+            if self._roll(obj, permissions, current):
                 wait = 0.0
         except ClusterError as error:
             failure = error
         pods = self._pods(obj)
-        self.write_status(obj, self._status(obj, stays, pods, current))
+        self.write_status(obj, self._status(obj, permissions, pods, current))
         self._truncate(obj, revision)
         if failure is not None:
             raise failure
@@ -75,45 +75,49 @@ class DaemonSets(RevisionController, PodController):
         return min((each for each in (wait, soon) if each is not None), default=None)
 
     def forget(self, key: str) -> None:
-        """Drop what is remembered of a DaemonSet that is gone."""
+        """Drop the state of a DaemonSet that was deleted."""
         self._readings.pop(key, None)
         for each in [each for each in self._failures if each[0] == key]:
             del self._failures[each]
 
-    def _take_node(self, event: WatchEvent, before: JsonObject | None) -> None:
-        """Look at the DaemonSets for which a node now means something else."""
+    def _on_node(self, event: WatchEvent, before: JsonObject | None) -> None:
+        """Queue the DaemonSets for which the eligibility of a node changed."""
         node = event.object
         if event.type is EventType.MODIFIED and before is not None and _is_alike(node, before):
             return
         for obj in self.store.list(DAEMON_SET):
-            was = NOWHERE if before is None else self._stay(obj, before)
-            is_now = NOWHERE if event.type is EventType.DELETED else self._stay(obj, node)
+            was = DENIED if before is None else self._permission(obj, before)
+            is_now = DENIED if event.type is EventType.DELETED else self._permission(obj, node)
             if was != is_now:
-                self._told(key_of(obj))
+                self._on_child_changed(key_of(obj))
 
-    def _stay(self, obj: JsonObject, node: JsonObject) -> Stay:
+    def _permission(self, obj: JsonObject, node: JsonObject) -> Permission:
         key, spec = key_of(obj), obj["spec"]["template"]["spec"]
         reading = self._readings.get(key)
         if reading is None or reading[0] is not spec:
             reading = self._readings[key] = (spec, Eligibility(spec))
         return reading[1].of(node)
 
-    def _stays(self, obj: JsonObject) -> dict[str, Stay]:
-        return {node["metadata"]["name"]: self._stay(obj, node) for node in self.store.list(NODE)}
+    def _permissions(self, obj: JsonObject) -> dict[str, Permission]:
+        return {
+            node["metadata"]["name"]: self._permission(obj, node) for node in self.store.list(NODE)
+        }
 
     def _pods(self, obj: JsonObject) -> dict[str, list[JsonObject]]:
-        """Return the pods of a set by the node they run on, or are meant for."""
+        """Return the pods of a DaemonSet by the node they run on, or were created for."""
         pods: dict[str, list[JsonObject]] = {}
-        for pod in self.around.pods.of(obj):
-            if is_going(pod) and phase_of(pod) in FINISHED:
+        for pod in self.context.pods.of(obj):
+            if is_deleting(pod) and phase_of(pod) in FINISHED:
                 continue
             if target := target_of(pod):
                 pods.setdefault(target, []).append(pod)
         return pods
 
-    def _manage(self, obj: JsonObject, stays: dict[str, Stay], current: str) -> float | None:
+    def _manage(
+        self, obj: JsonObject, permissions: dict[str, Permission], current: str
+    ) -> float | None:
         pods = self._pods(obj)
-        todo = plan(obj, stays, pods, current, self.now())
+        todo = plan(obj, permissions, pods, current, self.now())
         wait = None
         for pod in todo.failed:
             seconds = self._back_off(obj, pod)
@@ -121,7 +125,7 @@ class DaemonSets(RevisionController, PodController):
                 wait = seconds if wait is None else min(wait, seconds)
                 continue
             meta = pod["metadata"]
-            self.warn(
+            self.record_warning(
                 obj,
                 "FailedDaemonPod",
                 f"Found failed daemon pod {meta['namespace']}/{meta['name']} on node "
@@ -130,7 +134,7 @@ class DaemonSets(RevisionController, PodController):
             todo.drop.append(pod)
         for pod in todo.succeeded:
             meta = pod["metadata"]
-            self.tell(
+            self.record_normal(
                 obj,
                 "SucceededDaemonPod",
                 f"Found succeeded daemon pod {meta['namespace']}/{meta['name']} on node "
@@ -140,12 +144,12 @@ class DaemonSets(RevisionController, PodController):
         is_again = self._apply(obj, todo, current)
         return 0.0 if is_again else wait
 
-    def _roll(self, obj: JsonObject, stays: dict[str, Stay], current: str) -> bool:
-        todo = rollout(obj, stays, self._pods(obj), current, self.now())
+    def _roll(self, obj: JsonObject, permissions: dict[str, Permission], current: str) -> bool:
+        todo = rollout(obj, permissions, self._pods(obj), current, self.now())
         return self._apply(obj, todo, current)
 
     def _apply(self, obj: JsonObject, todo: Plan, current: str) -> bool:
-        """Make and delete pods; say whether some are gone already, so that others may follow."""
+        """Create and delete pods; say whether a deleted pod is gone at once."""
         is_gone = False
         for node in todo.make:
             self.make_pod(obj, _template(obj, node, current))
@@ -154,7 +158,7 @@ class DaemonSets(RevisionController, PodController):
         return is_gone
 
     def _back_off(self, obj: JsonObject, pod: JsonObject) -> float:
-        """Return how long a failed pod stays, so that a node that fails them all is not busy."""
+        """Return the seconds until a failed pod is deleted, which grow with repeated failures."""
         key = (key_of(obj), target_of(pod))
         count, last = self._failures.get(key, (0, 0.0))
         now = self.now().timestamp()
@@ -169,7 +173,7 @@ class DaemonSets(RevisionController, PodController):
     def _truncate(self, obj: JsonObject, current: JsonObject) -> None:
         hashes = {
             (pod["metadata"].get("labels") or {}).get(self.hash_label)
-            for pod in self.around.pods.of(obj)
+            for pod in self.context.pods.of(obj)
         }
         revisions = self.revisions(obj)
         live = {
@@ -182,16 +186,18 @@ class DaemonSets(RevisionController, PodController):
     def _status(
         self,
         obj: JsonObject,
-        stays: dict[str, Stay],
+        permissions: dict[str, Permission],
         pods: dict[str, list[JsonObject]],
         current: str,
     ) -> JsonObject:
-        wanted = [name for name, stay in stays.items() if stay.may_start]
+        wanted = [name for name, permission in permissions.items() if permission.may_start]
         firsts = [min(pods[name], key=age_of) for name in wanted if name in pods]
         ready = [pod for pod in firsts if is_ready(pod)]
         seconds, now = obj["spec"].get("minReadySeconds", 0), self.now()
         available = sum(is_available(pod, seconds, now) for pod in ready)
-        astray = sum(not stay.may_start and name in pods for name, stay in stays.items())
+        astray = sum(
+            not permission.may_start and name in pods for name, permission in permissions.items()
+        )
         status = without_zeros(
             {
                 "observedGeneration": obj["metadata"].get("generation", 0),

@@ -1,13 +1,13 @@
-"""Deployments: ReplicaSets that replace each other, little by little or at once."""
+"""The Deployment controller: rolling updates and recreation of ReplicaSets."""
 
 from typing import ClassVar
 
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, Kind
 from karpy.sim.workloads.conditions import find_condition, put_condition
-from karpy.sim.workloads.controller import Surroundings
+from karpy.sim.workloads.controller import WorkloadContext
 from karpy.sim.workloads.fleets import FleetController, fleet_of, grown
-from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.owners import is_deleting
 from karpy.sim.workloads.pods import FINISHED, phase_of
 from karpy.sim.workloads.progress import (
     PAUSED,
@@ -34,22 +34,22 @@ from karpy.sim.workloads.strategies import deadline, is_rolling, unavailable, wa
 
 
 class Deployments(FleetController):
-    """Rolls templates out."""
+    """Rolls out the templates of Deployments."""
 
     kind: ClassVar[Kind] = DEPLOYMENT
     component: ClassVar[str] = "deployment-controller"
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around)
-        self.follow(around.replica_sets)
+    def __init__(self, context: WorkloadContext) -> None:
+        super().__init__(context)
+        self.follow(context.replica_sets)
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Take the next step of a rollout, and say how far it is."""
+        """Take the next step of a rollout, and write its progress."""
         if not any((obj["spec"].get("selector") or {}).values()):
             self._refuse(obj)
             return None
-        sets = self.around.replica_sets.claimed(self.kind, obj, self.selector(obj))
-        if is_going(obj):
+        sets = self.context.replica_sets.claimed(self.kind, obj, self.selector(obj))
+        if is_deleting(obj):
             self.write_status(obj, counts(obj, fleet_of(obj, sets), self.now_text()))
             return None
         obj = self._with_pause(obj)
@@ -62,7 +62,7 @@ class Deployments(FleetController):
         return self._report(obj, fleet)
 
     def _refuse(self, obj: JsonObject) -> None:
-        self.warn(
+        self.record_warning(
             obj,
             "SelectingAll",
             "This deployment is selecting all pods. A non-empty selector is required.",
@@ -71,7 +71,7 @@ class Deployments(FleetController):
         self.write_status(obj, {**(obj.get("status") or {}), **seen})
 
     def _with_pause(self, obj: JsonObject) -> JsonObject:
-        """Note that a Deployment was paused or resumed: that time does not count as no progress."""
+        """Write the condition of a pause or its end: a pause does not count for the deadline."""
         status = obj.get("status") or {}
         current = find_condition(status, PROGRESSING) or {}
         if deadline(obj) is None or current.get("reason") == TIMED_OUT:
@@ -87,7 +87,7 @@ class Deployments(FleetController):
         return self.write_status(obj, put_condition(status, what, self.now_text()))
 
     def _resize(self, obj: JsonObject, fleet: Fleet) -> float | None:
-        """Carry a new size over to the sets without hastening a rollout."""
+        """Scale the ReplicaSets in proportion to the new size of the Deployment."""
         total = wanted(obj)
         active = [each for each in fleet.live if size(each)]
         if len(active) <= 1:
@@ -124,7 +124,7 @@ class Deployments(FleetController):
         return obj
 
     def _shrink_old(self, obj: JsonObject, fleet: Fleet) -> None:
-        """Take away old pods, first those that do not work, as far as enough stay available."""
+        """Scale down old ReplicaSets, unhealthy pods first, while enough pods stay available."""
         new = fleet.new
         assert new is not None
         old = [each for each in fleet.live_old if size(each)]
@@ -164,7 +164,9 @@ class Deployments(FleetController):
 
     def _are_old_running(self, fleet: Fleet) -> bool:
         return counted(fleet.old, "replicas") > 0 or any(
-            phase_of(pod) not in FINISHED for each in fleet.old for pod in self.around.pods.of(each)
+            phase_of(pod) not in FINISHED
+            for each in fleet.old
+            for pod in self.context.pods.of(each)
         )
 
     def _report(self, obj: JsonObject, fleet: Fleet) -> float | None:
@@ -175,7 +177,7 @@ class Deployments(FleetController):
 
 
 def _is_resized(deployment: JsonObject, fleet: Fleet) -> bool:
-    """Say whether a Deployment was scaled since its sets were last told about its size."""
+    """Say whether a Deployment was scaled since its size was last written to its ReplicaSets."""
     total = wanted(deployment)
     return any(size(each) and noted(each, DESIRED) not in {None, total} for each in fleet.live)
 

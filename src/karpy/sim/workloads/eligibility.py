@@ -1,4 +1,4 @@
-"""Which nodes a DaemonSet's pods belong on."""
+"""Which nodes are eligible for the pods of a DaemonSet."""
 
 from typing import Final
 
@@ -28,27 +28,27 @@ _ON_HOST_NETWORK: Final = {
 }
 
 
-class Stay(Struct, frozen=True, gc=False):
-    """What a node means for a DaemonSet."""
+class Permission(Struct, frozen=True, gc=False):
+    """Whether a pod of a DaemonSet may start on a node, and whether a running one may stay."""
 
     may_start: bool
     may_stay: bool
 
 
-HERE: Final = Stay(may_start=True, may_stay=True)
-LEFT_ALONE: Final = Stay(may_start=False, may_stay=True)
-NOWHERE: Final = Stay(may_start=False, may_stay=False)
+ALLOWED: Final = Permission(may_start=True, may_stay=True)
+NO_NEW_POD: Final = Permission(may_start=False, may_stay=True)
+DENIED: Final = Permission(may_start=False, may_stay=False)
 
 
 def tolerations(spec: JsonObject) -> list[JsonObject]:
-    """Return the tolerations of a pod with those that all daemons get."""
+    """Return the tolerations of a pod and those added to all pods of DaemonSets."""
     present = list(spec.get("tolerations") or ())
     added = [*_ALWAYS, _ON_HOST_NETWORK] if spec.get("hostNetwork") else _ALWAYS
     return [*present, *(each for each in added if each not in present)]
 
 
 class Eligibility:
-    """What the template of a DaemonSet says of nodes, read once."""
+    """The rules on nodes in the template of a DaemonSet, read once."""
 
     def __init__(self, spec: JsonObject) -> None:
         self._node_name = spec.get("nodeName") or ""
@@ -66,15 +66,15 @@ class Eligibility:
             for each in tolerations(spec)
         )
 
-    def of(self, node: JsonObject) -> Stay:
-        """Say whether a daemon may start on a node, and whether one that is there may stay."""
+    def of(self, node: JsonObject) -> Permission:
+        """Return the permission of a node for the DaemonSet."""
         meta = node["metadata"]
         if self._node_name not in {"", meta["name"]} or not self._is_wanted(meta):
-            return NOWHERE
+            return DENIED
         hard = self._untolerated(node)
         if not hard:
-            return HERE
-        return NOWHERE if NO_EXECUTE in hard else LEFT_ALONE
+            return ALLOWED
+        return DENIED if NO_EXECUTE in hard else NO_NEW_POD
 
     def _is_wanted(self, meta: JsonObject) -> bool:
         labels = meta.get("labels") or {}
@@ -94,7 +94,7 @@ class Eligibility:
 
 
 def target_of(pod: JsonObject) -> str:
-    """Return the name of the node that a daemon runs on or was made for; empty if none."""
+    """Return the node that a DaemonSet pod runs on or was created for; empty if none."""
     spec = pod["spec"]
     if node := spec.get("nodeName"):
         return str(node)
@@ -108,7 +108,7 @@ def target_of(pod: JsonObject) -> str:
 
 
 def aimed_at(spec: JsonObject, node: str) -> JsonObject:
-    """Return the spec of a pod for one node only, with the tolerations of daemons."""
+    """Return the spec of a DaemonSet pod for one node, with the added tolerations."""
     affinity = spec.get("affinity") or {}
     field = {"key": _NAME_FIELD, "operator": "In", "values": [node]}
     required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
@@ -127,7 +127,7 @@ def _holds(term: JsonObject, meta: JsonObject) -> bool:
     rules = term.get("matchExpressions") or ()
     fields = term.get("matchFields") or ()
     if not rules and not fields:
-        # An empty term selects nothing.
+        # An empty term matches no node.
         return False
     labels = meta.get("labels") or {}
     return all(_rule(each).holds(labels) for each in rules) and all(

@@ -1,4 +1,4 @@
-"""Objects of one kind by their controller, and those without one."""
+"""An index of the objects of one kind by controller, with the orphans."""
 
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -12,11 +12,11 @@ from karpy.model.kinds import POD, Kind
 from karpy.ports.objects import WatchEvent
 from karpy.sim.store.sharing import remembered
 from karpy.sim.store.store import Store
-from karpy.sim.store.tables import Ears
+from karpy.sim.store.tables import CommitCallbacks
 from karpy.sim.workloads.owners import (
     control_reference,
     controller_of,
-    is_going,
+    is_deleting,
     with_owner,
     without_owners,
 )
@@ -28,57 +28,57 @@ _NO_STATUS: Final[JsonObject] = {}
 
 
 class Listener(Struct, frozen=True):
-    """Called with the objects that one kind of owner may control."""
+    """The callbacks of a controller for changes of the children of its kind."""
 
     kind: Kind
     changed: Callable[[str], None]
-    """Takes the key of an owner whose object has changed."""
+    """Called with the key of an owner whose child has changed."""
     orphaned: Callable[[JsonObject], None]
-    """Takes an object that has lost its controller."""
+    """Called with an object without a controller."""
 
 
 class Family:
     """
-    The children of many owners.
+    The children of all owners, for one kind of children.
 
-    Owners hear of changes that matter to them; a pod that is bound, or whose kubelet reports
-    details, changes nothing for its controller.
+    Listeners are called for relevant changes only: the binding of a pod, or details in its status,
+    do not matter to its controller.
     """
 
     def __init__(self, store: Store, kind: Kind) -> None:
         self._store = store
         self._kind = kind
         self.at_work = ""
-        """The UID of an owner that knows by itself what happens to its children for now."""
+        """The UID of the owner being reconciled: its own changes of children are not reported."""
         self._listeners: dict[tuple[str, str], Listener] = {}
-        """By group and kind of the owner."""
+        """Listeners by group and kind of the owner."""
         self._listener = cache(self._find_listener)
         self._orphans: dict[str, dict[str, None]] = {}
-        """The names of those without a controller, by namespace."""
+        """The names of orphans, by namespace."""
         self._end: Callable[[], None] | None = None
 
     def listen(self, listener: Listener) -> None:
-        """Tell a kind of owner about its children."""
+        """Register the listener of a kind of owners."""
         self._listeners[listener.kind.group, listener.kind.name] = listener
         self._listener.cache_clear()
 
     def start(self) -> None:
-        """Follow the objects from now on."""
-        status = self._take_status if self._kind is POD else self._take_change
-        ears = Ears(self._take, self._take_change, status, self._take_end)
-        self._end = self._store.listen(self._kind, ears)
+        """Index existing objects, and follow their changes."""
+        status = self._on_status if self._kind is POD else self._on_change
+        callbacks = CommitCallbacks(self._on_event, self._on_change, status, self._on_deleted)
+        self._end = self._store.listen(self._kind, callbacks)
         for obj in self._store.list(self._kind):
             if controller_of(obj) is None:
                 self._remember(obj)
 
     def stop(self) -> None:
-        """Follow nothing any more."""
+        """Stop following objects."""
         if self._end is not None:
             self._end()
             self._end = None
 
     def of(self, owner: JsonObject) -> list[JsonObject]:
-        """Return what an owner controls."""
+        """Return the children of an owner."""
         return self._store.controlled_by(owner["metadata"]["uid"], self._kind)
 
     def claimed(
@@ -90,15 +90,15 @@ class Family:
         may_join: Callable[[JsonObject], bool] = lambda _: True,
     ) -> list[JsonObject]:
         """
-        Return what an owner controls once its selector has been obeyed.
+        Return the children of an owner after adoption and release by its selector.
 
-        What it selects and has no controller becomes its own; what it no longer selects is
-        released. A deleting owner does neither.
+        Orphans that match the selector are adopted; children that do not match are released. A
+        deleting owner does neither.
         """
         children = self.of(owner)
         if selector is None:
             return children
-        if is_going(owner):
+        if is_deleting(owner):
             return _selected(children, selector)
         kept = _selected(children, selector)
         if len(kept) != len(children):
@@ -127,54 +127,54 @@ class Family:
         adopted = []
         for name in list(self._orphans.get(namespace, ())):
             orphan = self._store.find(self._kind, name, namespace)
-            if orphan is None or is_going(orphan) or not may_join(orphan):
+            if orphan is None or is_deleting(orphan) or not may_join(orphan):
                 continue
             if selector.matches(orphan["metadata"].get("labels")):
                 claimed = with_owner(orphan, control_reference(kind, owner))
                 adopted.append(self._store.replace(self._kind, claimed))
         return adopted
 
-    def _take(self, event: WatchEvent, _: JsonObject | None = None) -> None:
+    def _on_event(self, event: WatchEvent, _: JsonObject | None = None) -> None:
         obj = event.object
         reference = controller_of(obj)
         if reference is not None:
-            self._tell(reference, obj)
+            self._notify(reference, obj)
         else:
             self._remember(obj)
             for listener in self._listeners.values():
                 listener.orphaned(obj)
 
-    def _take_change(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_change(self, event: WatchEvent, before: JsonObject | None) -> None:
         obj = event.object
         if before is not None:
             if self._kind is POD and not _matters(obj, before):
                 return
-            self._tell_former(obj, before)
+            self._notify_former(obj, before)
         if self._orphans and controller_of(obj) is not None:
             self._forget(obj)
-        self._take(event)
+        self._on_event(event)
 
-    def _take_status(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_status(self, event: WatchEvent, before: JsonObject | None) -> None:
         if before is not None and _is_news(event.object, before):
-            self._take(event)
+            self._on_event(event)
 
-    def _take_end(self, event: WatchEvent, _: JsonObject | None) -> None:
+    def _on_deleted(self, event: WatchEvent, _: JsonObject | None) -> None:
         obj = event.object
         reference = controller_of(obj)
         if reference is not None:
-            self._tell(reference, obj)
+            self._notify(reference, obj)
         else:
             self._forget(obj)
 
-    def _tell_former(self, obj: JsonObject, before: JsonObject) -> None:
+    def _notify_former(self, obj: JsonObject, before: JsonObject) -> None:
         owners = obj["metadata"].get("ownerReferences")
         if owners is before["metadata"].get("ownerReferences"):
             return
         former = controller_of(before)
         if former is not None and former != controller_of(obj):
-            self._tell(former, obj)
+            self._notify(former, obj)
 
-    def _tell(self, reference: JsonObject, obj: JsonObject) -> None:
+    def _notify(self, reference: JsonObject, obj: JsonObject) -> None:
         if reference["uid"] == self.at_work:
             return
         listener = self._listener(reference["apiVersion"], reference["kind"])
@@ -197,7 +197,7 @@ class Family:
 
 def _selected(children: list[JsonObject], selector: Selector) -> list[JsonObject]:
     is_meant = _judge(selector)
-    # Pods of one template share their labels.
+    # Pods of one template share one labels object.
     shared = children[0]["metadata"].get("labels") if children else None
     good = shared if shared and is_meant(shared) else _NOTHING
     return [
@@ -212,11 +212,11 @@ def _judge_labels(selector: Selector) -> Callable[[dict[str, str] | None], bool]
 
 
 _judge: Final = remembered(_judge_labels)
-"""What selectors say of labels; a Deployment asks about its ReplicaSets again and again."""
+"""Returns the cached matcher of a selector."""
 
 
 def _matters(pod: JsonObject, before: JsonObject) -> bool:
-    """Say whether a change of a pod means anything to its controller."""
+    """Say whether a change of a pod matters to its controller."""
     meta, was = pod["metadata"], before["metadata"]
     if "deletionTimestamp" in meta and meta["deletionTimestamp"] != was.get("deletionTimestamp"):
         return True
@@ -231,7 +231,7 @@ def _matters(pod: JsonObject, before: JsonObject) -> bool:
 
 
 def _is_news(pod: JsonObject, before: JsonObject) -> bool:
-    """Say whether a change of a pod's status means anything to its controller."""
+    """Say whether a change of a pod's status matters to its controller."""
     if pod["spec"].get("restartPolicy") == _RETRIED:
         return True
     return has_news(pod.get("status") or _NO_STATUS, before.get("status") or _NO_STATUS)

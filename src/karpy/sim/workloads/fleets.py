@@ -1,4 +1,4 @@
-"""The ReplicaSets of a Deployment: made, scaled, noted upon and cleaned away."""
+"""The ReplicaSets of a Deployment: created, scaled, annotated and deleted."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from karpy.errors import AlreadyExists, ClusterError
 from karpy.model.kinds import REPLICA_SET
 from karpy.sim.workloads.conditions import find_condition, put_condition
 from karpy.sim.workloads.controller import Controller
-from karpy.sim.workloads.owners import control_reference, is_controlled_by, is_going
+from karpy.sim.workloads.owners import control_reference, is_controlled_by, is_deleting
 from karpy.sim.workloads.progress import PROGRESSING, Fleet, condition
 from karpy.sim.workloads.replicas import (
     REVISION,
@@ -35,19 +35,19 @@ _PATIENCE: Final = "minReadySeconds"
 
 
 def fleet_of(deployment: JsonObject, sets: list[JsonObject]) -> Fleet:
-    """Tell the set that has the template of a Deployment from those before it."""
+    """Return the ReplicaSets of a Deployment, with the one of its current template apart."""
     ordered = sorted(sets, key=age_order)
     wanted_content = content_of(deployment["spec"]["template"])
     contents = [content_of(each["spec"]["template"]) for each in ordered]
     if wanted_content not in contents:
         return Fleet(None, ordered)
-    # Of several with the same template the oldest counts.
+    # Of several ReplicaSets with the same template the oldest is the new one.
     new = ordered.pop(contents.index(wanted_content))
     return Fleet(new, ordered)
 
 
 def grown(deployment: JsonObject, fleet: Fleet, present: int) -> int:
-    """Return to which size the new set may grow without too many pods in all."""
+    """Return the size to which the new ReplicaSet may grow within the surge."""
     total = wanted(deployment)
     if not is_rolling(deployment):
         return total
@@ -56,10 +56,10 @@ def grown(deployment: JsonObject, fleet: Fleet, present: int) -> int:
 
 
 class FleetController(Controller):
-    """Does to ReplicaSets what a Deployment needs."""
+    """Creates, scales and deletes the ReplicaSets of Deployments."""
 
     def renew(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
-        """Bring the notes on the new set up to date, and the revision of the Deployment."""
+        """Update the annotations of the new ReplicaSet, and the revision of the Deployment."""
         new = fleet.new
         assert new is not None
         next_revision = max(map(revision_of, fleet.old), default=0) + 1
@@ -79,7 +79,7 @@ class FleetController(Controller):
         return self.note(obj, annotations_of(new).get(REVISION, ""), status)
 
     def note(self, obj: JsonObject, revision: str, status: JsonObject) -> JsonObject:
-        """Write the revision of a Deployment together with a status."""
+        """Write the revision and the status of a Deployment."""
         notes = annotations_of(obj)
         if notes.get(REVISION) == revision:
             return self.write_status(obj, status) if status else obj
@@ -87,7 +87,7 @@ class FleetController(Controller):
         return self.write({**obj, "metadata": meta, "status": status}, subresource="status")
 
     def scale(self, obj: JsonObject, fleet: Fleet, replica_set: JsonObject, number: int) -> None:
-        """Give a set another size, and note that of the Deployment on it."""
+        """Scale a ReplicaSet, and write the size of the Deployment into its annotations."""
         was = size(replica_set)
         present = annotations_of(replica_set)
         notes = {**present, **size_notes(wanted(obj), surge(obj))}
@@ -98,10 +98,10 @@ class FleetController(Controller):
         changed = self.store.replace(REPLICA_SET, {**replica_set, "metadata": meta, "spec": spec})
         fleet.replace(replica_set, changed)
         if was != number:
-            self._tell_size(obj, changed, was)
+            self._record_scaling(obj, changed, was)
 
     def make(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
-        """Make the set for the template of a Deployment; return the Deployment as it is then."""
+        """Create the ReplicaSet of a Deployment's template; return the changed Deployment."""
         for _ in range(_COLLISIONS_MAX):
             draft = self._draft(obj, fleet)
             name = draft["metadata"]["name"]
@@ -115,20 +115,20 @@ class FleetController(Controller):
                 obj = self._avoid_collision(obj)
                 continue
             except ClusterError as error:
-                self._tell_failure(
+                self._report_failure(
                     obj, f'Failed to create new replica set "{name}": {error.message}'
                 )
                 raise
             fleet.new = made
-            return self._greet(obj, made)
+            return self._report_creation(obj, made)
         return obj
 
     def clean_up(self, obj: JsonObject, fleet: Fleet) -> None:
-        """Delete the oldest sets that no rollback needs."""
+        """Delete the oldest ReplicaSets beyond the revision history limit."""
         limit = history(obj)
         if limit is None:
             return
-        present = [each for each in fleet.old if not is_going(each)]
+        present = [each for each in fleet.old if not is_deleting(each)]
         surplus = len(present) - limit
         if surplus <= 0:
             return
@@ -177,10 +177,10 @@ class FleetController(Controller):
         count = status.get("collisionCount", 0) + 1
         return self.write_status(obj, {**status, "collisionCount": count})
 
-    def _greet(self, obj: JsonObject, made: JsonObject) -> JsonObject:
+    def _report_creation(self, obj: JsonObject, made: JsonObject) -> JsonObject:
         name = made["metadata"]["name"]
         if size(made):
-            self._tell_size(obj, made, 0)
+            self._record_scaling(obj, made, 0)
         status = obj.get("status") or {}
         if deadline(obj) is not None:
             message = f'Created new replica set "{name}"'
@@ -188,17 +188,17 @@ class FleetController(Controller):
             status = put_condition(status, what, self.now_text())
         return self.note(obj, annotations_of(made)[REVISION], status)
 
-    def _tell_failure(self, obj: JsonObject, message: str) -> None:
+    def _report_failure(self, obj: JsonObject, message: str) -> None:
         if deadline(obj) is not None:
             what = condition(PROGRESSING, "False", "ReplicaSetCreateError", message)
             self.write_status(obj, put_condition(obj.get("status") or {}, what, self.now_text()))
-        self.warn(obj, "ReplicaSetCreateError", message)
+        self.record_warning(obj, "ReplicaSetCreateError", message)
 
-    def _tell_size(self, obj: JsonObject, replica_set: JsonObject, was: int) -> None:
+    def _record_scaling(self, obj: JsonObject, replica_set: JsonObject, was: int) -> None:
         number, name = size(replica_set), replica_set["metadata"]["name"]
         way = "up" if was < number else "down"
         message = f"Scaled {way} replica set {name} from {was} to {number}"
-        self.tell(obj, "ScalingReplicaSet", message)
+        self.record_normal(obj, "ScalingReplicaSet", message)
 
 
 def _is_idle(replica_set: JsonObject) -> bool:

@@ -1,4 +1,4 @@
-"""How long a Job waits after failures before it tries again."""
+"""The backoff of Jobs after failed pods."""
 
 from datetime import datetime
 from typing import Final
@@ -14,7 +14,7 @@ _LONGEST_SECONDS: Final = 600.0
 
 
 class Backoff(Struct, frozen=True):
-    """The failures of a Job since something last succeeded."""
+    """The failures of a Job since the last success."""
 
     failures: int = 0
     last: datetime | None = None
@@ -29,7 +29,7 @@ class Backoff(Struct, frozen=True):
         return Backoff(len(later), later[-1]) if later else Backoff()
 
     def seconds_left(self, now: datetime) -> float:
-        """Return how long to wait before the next pod."""
+        """Return the seconds until the next pod may be created."""
         if not self.failures or self.last is None:
             return 0.0
         pause = min(_LONGEST_SECONDS, _FIRST_SECONDS * (1 << min(self.failures - 1, 30)))
@@ -37,7 +37,7 @@ class Backoff(Struct, frozen=True):
 
 
 def finished_at(pod: JsonObject) -> datetime:
-    """Return when a pod ended, as well as can be told."""
+    """Return when a pod ended, estimated if its status does not say."""
     meta, status = pod["metadata"], pod.get("status") or {}
     ends = [
         read_time(((each.get("state") or {}).get("terminated") or {}).get("finishedAt"))

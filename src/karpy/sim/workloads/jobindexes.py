@@ -1,4 +1,4 @@
-"""The numbers of an Indexed Job's pods."""
+"""The completion indexes of Indexed Jobs."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -19,22 +19,22 @@ _FROM_LABEL: Final = {
 
 
 def is_indexed(job: JsonObject) -> bool:
-    """Say whether each pod of a Job has a number."""
+    """Say whether the completion mode of a Job is Indexed."""
     return bool(job["spec"].get("completionMode") == "Indexed")
 
 
 def index_of(pod: JsonObject) -> int | None:
-    """Return the number of a pod, None if it has none."""
+    """Return the completion index of a pod, None if it has none."""
     return _number(pod, COMPLETION_INDEX)
 
 
 def failures_before(pod: JsonObject) -> int:
-    """Return how many pods of the same number had failed when this one was made."""
+    """Return how many pods of the same index had failed when this one was created."""
     return _number(pod, FAILURE_COUNT) or 0
 
 
 def index_text(indexes: Iterable[int]) -> str:
-    """Write numbers as `1,3-5`; two in a row are no span."""
+    """Write indexes as `1,3-5`; two consecutive indexes are listed singly."""
     spans: list[list[int]] = []
     for index in sorted(indexes):
         if spans and spans[-1][1] == index - 1:
@@ -45,7 +45,7 @@ def index_text(indexes: Iterable[int]) -> str:
 
 
 def read_indexes(text: str | None, completions: int) -> set[int]:
-    """Read numbers from `1,3-5`, as far as they are wanted."""
+    """Read indexes below `completions` from `1,3-5`."""
     found: set[int] = set()
     for span in filter(None, (text or "").split(",")):
         first, _, last = span.partition("-")
@@ -58,7 +58,7 @@ def read_indexes(text: str | None, completions: int) -> set[int]:
 def numbered(
     template: JsonObject, job: str, index: int, failures: int | None
 ) -> tuple[JsonObject, str]:
-    """Return the template of a numbered pod, and how its name begins."""
+    """Return the template of the pod of an index, and the prefix of its name."""
     meta, spec = template.get("metadata") or {}, template["spec"]
     annotations = {**(meta.get("annotations") or {}), COMPLETION_INDEX: str(index)}
     if failures is not None:
@@ -67,7 +67,7 @@ def numbered(
     changed = {**spec, "hostname": f"{job}-{index}"}
     for field in ("initContainers", "containers"):
         if spec.get(field):
-            changed[field] = [_told(container) for container in spec[field]]
+            changed[field] = [_with_variable(container) for container in spec[field]]
     ending = f"-{index}-"
     numbered_template = {
         **template,
@@ -77,7 +77,7 @@ def numbered(
     return numbered_template, job[: _GENERATED_MAX - len(ending)] + ending
 
 
-def _told(container: JsonObject) -> JsonObject:
+def _with_variable(container: JsonObject) -> JsonObject:
     present = container.get("env") or []
     if any(each["name"] == _VARIABLE for each in present):
         return container

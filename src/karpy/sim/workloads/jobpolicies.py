@@ -1,4 +1,4 @@
-"""When a Job fails or succeeds by rules of its own."""
+"""The pod failure policy and the success policy of Jobs."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,7 +13,7 @@ FAIL_INDEX: Final = "FailIndex"
 
 
 def action_on(job: JsonObject, pod: JsonObject) -> tuple[str, str]:
-    """Return what a failed pod means for its Job, and the message if it fails it."""
+    """Return the action of the pod failure policy for a failed pod, and the message for FailJob."""
     policy = job["spec"].get("podFailurePolicy") or {}
     for index, rule in enumerate(policy.get("rules") or ()):
         reason = _match(rule, pod)
@@ -23,7 +23,7 @@ def action_on(job: JsonObject, pod: JsonObject) -> tuple[str, str]:
 
 
 def success_rule(job: JsonObject, succeeded: set[int], completions: int) -> str | None:
-    """Return by which rule a Job has succeeded before all its pods have."""
+    """Return the message of the first success rule that holds, None if none does."""
     policy = job["spec"].get("successPolicy")
     if not policy or not succeeded:
         return None

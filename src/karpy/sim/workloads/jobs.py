@@ -1,4 +1,4 @@
-"""Jobs: pods that run until enough of them have succeeded."""
+"""The Job controller: runs pods until enough of them have succeeded."""
 
 from typing import ClassVar, Final
 
@@ -9,7 +9,7 @@ from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.store.paging import key_of
 from karpy.sim.worker import Worker
 from karpy.sim.workloads.conditions import find_condition
-from karpy.sim.workloads.controller import Surroundings
+from karpy.sim.workloads.controller import WorkloadContext
 from karpy.sim.workloads.jobbackoffs import Backoff, finished_at
 from karpy.sim.workloads.jobindexes import index_of, is_indexed, numbered
 from karpy.sim.workloads.jobstatuses import counted, now_running, to_release, with_text
@@ -31,7 +31,7 @@ from karpy.sim.workloads.jobtallies import (
     seconds_until_deadline,
     tally,
 )
-from karpy.sim.workloads.owners import controller_of, is_going, without_finalizer
+from karpy.sim.workloads.owners import controller_of, is_deleting, without_finalizer
 from karpy.sim.workloads.podcontroller import PodController
 from karpy.sim.workloads.pods import first_to_go
 
@@ -41,40 +41,40 @@ _SUSPENDED: Final = "Suspended"
 
 
 class Jobs(PodController):
-    """Runs pods to their end."""
+    """Runs the pods of Jobs to completion."""
 
     kind: ClassVar[Kind] = JOB
     component: ClassVar[str] = "job-controller"
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around)
+    def __init__(self, context: WorkloadContext) -> None:
+        super().__init__(context)
         self._backoffs: dict[str, Backoff] = {}
         self._releases = Worker(self._release)
-        """Pods that a finalizer holds although no Job counts them any more."""
+        """Pods with the tracking finalizer and without a Job: the finalizer is to be removed."""
 
     def start(self) -> None:
-        """Look at every Job, and let go of pods whose Job is gone."""
-        self._ends.append(self.store.subscribe(JOB, self._take_end))
+        """Reconcile every Job, and remove the finalizer from pods whose Job is gone."""
+        self._ends.append(self.store.subscribe(JOB, self._on_job))
         super().start()
 
     def stop(self) -> None:
-        """Do nothing any more."""
+        """Stop reconciling."""
         super().stop()
         self._releases.stop()
 
     def forget(self, key: str) -> None:
-        """Drop what is remembered of a Job that is gone."""
+        """Drop the state of a Job that was deleted."""
         self._backoffs.pop(key, None)
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Count pods that have ended, run others, and say how the Job ends."""
+        """Count ended pods, create and delete pods, and write the status of the Job."""
         if obj["spec"].get("managedBy") not in {None, "", _OWN_NAME}:
             return None
         if is_finished(obj):
             self.forget(key_of(obj))
-            self._let_go(self.around.pods.of(obj))
+            self._let_go(self.context.pods.of(obj))
             return None
-        pods = self.around.pods.claimed(self.kind, obj, self.selector(obj))
+        pods = self.context.pods.claimed(self.kind, obj, self.selector(obj))
         obj = self._begun(obj)
         count = tally(obj, pods)
         key = key_of(obj)
@@ -86,7 +86,7 @@ class Jobs(PodController):
         try:
             if end is not None:
                 self._stop_pods(count)
-            elif not is_going(obj):
+            elif not is_deleting(obj):
                 wait = self._manage(count, backoff)
         except ClusterError as error:
             failure = error
@@ -95,25 +95,25 @@ class Jobs(PodController):
         if failure is not None:
             raise failure
         if end is not None:
-            # The next thing that happens is that its last pod is gone.
+            # The deletion of the last pod queues the Job again.
             return None
         left = seconds_until_deadline(obj, self.now())
         return min((each for each in (wait, left) if each is not None), default=None)
 
     def _begun(self, obj: JsonObject) -> JsonObject:
-        """Note when a Job started, and whether it rests."""
+        """Write the start time of a Job, and whether it is suspended."""
         status = obj.get("status") or {}
         now = self.now_text()
         condition = find_condition(status, _SUSPENDED)
         was_suspended = condition is not None and condition["status"] == "True"
         if is_suspended(obj):
             if not was_suspended:
-                self.tell(obj, "Suspended", "Job suspended")
+                self.record_normal(obj, "Suspended", "Job suspended")
                 status = with_text(
                     status, _SUSPENDED, ("True", "JobSuspended", "Job suspended"), now
                 )
         elif was_suspended:
-            self.tell(obj, "Resumed", "Job resumed")
+            self.record_normal(obj, "Resumed", "Job resumed")
             status = with_text(status, _SUSPENDED, ("False", "JobResumed", "Job resumed"), now)
             status["startTime"] = now
         elif "startTime" not in status:
@@ -127,12 +127,12 @@ class Jobs(PodController):
         count.active = []
 
     def _manage(self, count: Tally, backoff: Backoff) -> float | None:
-        """Run as many pods as the Job asks for; return in how many seconds to try again."""
+        """Create and delete pods to match the Job; return the seconds of its backoff, or None."""
         job = count.job
         surplus = self._surplus(count)
         if surplus:
             for pod in surplus[:_AT_ONCE_MAX]:
-                # Not held any more, so that it does not count as failed.
+                # Remove the finalizer, so that the pod does not count as failed.
                 self._let_go([pod])
                 self._drop_active(count, pod)
             return 0.0 if len(surplus) > _AT_ONCE_MAX else None
@@ -158,7 +158,7 @@ class Jobs(PodController):
         count.terminating += left is not None
 
     def _surplus(self, count: Tally) -> list[JsonObject]:
-        """Return the pods that run although they should not."""
+        """Return the active pods to delete."""
         job, active = count.job, first_to_go(count.active, {}, self.now())
         if is_suspended(job):
             return active
@@ -197,23 +197,23 @@ class Jobs(PodController):
         return min(waits, default=None)
 
     def _settle(self, count: Tally, end: Outcome | None) -> JsonObject:
-        """Count pods for good, and write how far the Job is."""
+        """Count ended pods, write the status, and remove the finalizer from the counted pods."""
         job, releases = count.job, to_release(count, end)
         status = counted(count, end, releases)
         if end is not None and find_condition(status, end.type) is None:
-            # Watches show the decision before the pods it costs are gone.
+            # The condition is written before pods are deleted, so that watches see it first.
             text = ("True", end.reason, end.message)
             status = with_text(status, end.type, text, self.now_text())
-            job = self.write_status(job, now_running(status, self.around.pods.of(job)))
+            job = self.write_status(job, now_running(status, self.context.pods.of(job)))
         self._let_go(releases)
-        pods = self.around.pods.of(job)
+        pods = self.context.pods.of(job)
         status = now_running(status, pods)
         is_over = end is not None and not status["terminating"] and not any(map(is_tracked, pods))
         if end is not None and is_over:
             status = self._ended(status, end)
         written = self.write_status(job, status)
         if end is not None and is_over:
-            self._tell_end(written, end)
+            self._record_end(written, end)
         return written
 
     def _ended(self, status: JsonObject, end: Outcome) -> JsonObject:
@@ -221,18 +221,18 @@ class Jobs(PodController):
         ended = with_text(status, end.final, ("True", end.reason, end.message), now)
         return {**ended, "completionTime": now} if end.final == COMPLETE else ended
 
-    def _tell_end(self, job: JsonObject, end: Outcome) -> None:
+    def _record_end(self, job: JsonObject, end: Outcome) -> None:
         if end.final != COMPLETE:
-            self.warn(job, end.reason, end.message)
+            self.record_warning(job, end.reason, end.message)
             return
         completions = completions_of(job)
         if completions is not None and job["status"].get("succeeded", 0) > completions:
-            self.warn(
+            self.record_warning(
                 job,
                 "TooManySucceededPods",
                 "Too many succeeded pods running after completion count reached",
             )
-        self.tell(job, "Completed", "Job completed")
+        self.record_normal(job, "Completed", "Job completed")
 
     def _let_go(self, pods: list[JsonObject]) -> None:
         for pod in pods:
@@ -241,19 +241,19 @@ class Jobs(PodController):
             if current is not None and is_tracked(current):
                 self.store.replace(POD, without_finalizer(current, TRACKED))
 
-    def _take_end(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _on_job(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
         if event.type is EventType.DELETED:
-            for pod in self.around.pods.of(event.object):
+            for pod in self.context.pods.of(event.object):
                 self._releases.add(key_of(pod))
 
-    def _offer(self, orphan: JsonObject) -> None:
+    def _on_orphan(self, orphan: JsonObject) -> None:
         if is_tracked(orphan):
             self._releases.add(key_of(orphan))
-        super()._offer(orphan)
+        super()._on_orphan(orphan)
 
     def _release(self, key: str) -> None:
-        """Let go of a pod that no Job counts any more."""
+        """Remove the tracking finalizer of a pod without a Job."""
         namespace, _, name = key.partition("/")
         pod = self.store.find(POD, name, namespace)
         if pod is None or not is_tracked(pod):
@@ -269,7 +269,7 @@ class Jobs(PodController):
 
 
 def _wanted(count: Tally) -> int:
-    """Return how many pods should run now."""
+    """Return how many pods should be active now."""
     completions, parallelism = completions_of(count.job), parallelism_of(count.job)
     if completions is None:
         return len(count.active) if count.succeeded else parallelism
@@ -286,7 +286,7 @@ def _success(count: Tally) -> Outcome | None:
 
 
 def _tracked(template: JsonObject) -> JsonObject:
-    """Return a template whose pods stay until they have been counted."""
+    """Return a template with the tracking finalizer."""
     meta = template.get("metadata") or {}
     finalizers = [*(meta.get("finalizers") or ()), TRACKED]
     return {**template, "metadata": {**meta, "finalizers": finalizers}}

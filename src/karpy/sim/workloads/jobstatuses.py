@@ -1,9 +1,9 @@
-"""What the status of a Job says."""
+"""The status of Jobs."""
 
 from karpy.codec.fields import JsonObject
 from karpy.sim.workloads.jobindexes import index_text
 from karpy.sim.workloads.jobtallies import SUCCESS_MET, Outcome, Tally, has_failed, is_tracked
-from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.owners import is_deleting
 from karpy.sim.workloads.pods import SUCCEEDED, is_active, is_ready, is_terminating, phase_of
 from karpy.sim.workloads.statuses import without_zeros
 
@@ -12,7 +12,7 @@ _Text = tuple[str, str, str]
 
 
 def with_text(status: JsonObject, type_: str, text: _Text, now: str) -> JsonObject:
-    """Return a status with a condition of a Job, in its place if it was there before."""
+    """Return a status with a condition, replaced in place if it exists."""
     state, reason, message = text
     condition = {
         "type": type_,
@@ -31,9 +31,9 @@ def with_text(status: JsonObject, type_: str, text: _Text, now: str) -> JsonObje
 
 
 def to_release(count: Tally, end: Outcome | None) -> list[JsonObject]:
-    """Return the pods that need not be held any more: their fate is known, or does not matter."""
+    """Return the pods whose finalizer can go: their end is counted, or does not matter."""
     job = count.job
-    is_all = end is not None or is_going(job)
+    is_all = end is not None or is_deleting(job)
     return [
         pod
         for pod in count.pods
@@ -42,11 +42,11 @@ def to_release(count: Tally, end: Outcome | None) -> list[JsonObject]:
 
 
 def counted(count: Tally, end: Outcome | None, releases: list[JsonObject]) -> JsonObject:
-    """Return a status with the numbers of pods that have ended."""
+    """Return a status with the counts of ended pods."""
     job = count.job
     failed = count.failed
     if end is not None and end.type != SUCCESS_MET:
-        # What still ran when the Job failed has failed with it.
+        # Pods that still ran when the Job failed count as failed.
         failed += sum(phase_of(pod) != SUCCEEDED and not has_failed(job, pod) for pod in releases)
     status = {
         **(job.get("status") or {}),
@@ -61,7 +61,7 @@ def counted(count: Tally, end: Outcome | None, releases: list[JsonObject]) -> Js
 
 
 def now_running(status: JsonObject, pods: list[JsonObject]) -> JsonObject:
-    """Return a status with the numbers of pods that have not ended."""
+    """Return a status with the counts of active, ready and terminating pods."""
     active = [pod for pod in pods if is_active(pod)]
     changed = {
         **status,

@@ -1,4 +1,4 @@
-"""How far a Job is, by its status and its pods."""
+"""The progress of a Job, from its status and its pods."""
 
 from datetime import datetime
 from typing import Final
@@ -16,7 +16,7 @@ from karpy.sim.workloads.jobpolicies import (
     action_on,
     success_rule,
 )
-from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.owners import is_deleting
 from karpy.sim.workloads.pods import (
     FAILED,
     PENDING,
@@ -38,7 +38,7 @@ _UNLIMITED: Final = 2**31 - 1
 
 
 class Outcome(Struct, frozen=True):
-    """How a Job ends: the condition that says so first, and why."""
+    """How a Job ends: its first condition, with reason and message."""
 
     type: str
     reason: str
@@ -46,19 +46,19 @@ class Outcome(Struct, frozen=True):
 
     @property
     def final(self) -> str:
-        """The condition that says so once all pods are gone."""
+        """The type of the condition that is written once all pods are gone."""
         return COMPLETE if self.type == SUCCESS_MET else FAILURE
 
 
 class Tally(Struct):
-    """The pods of a Job, counted."""
+    """The pods of a Job by state."""
 
     job: JsonObject
     pods: list[JsonObject]
     active: list[JsonObject]
     terminating: int
     fresh_successes: list[JsonObject]
-    """Succeeded since they were last counted."""
+    """Pods that succeeded and are not in the status yet."""
     fresh_failures: list[JsonObject]
     succeeded: int
     failed: int
@@ -67,7 +67,7 @@ class Tally(Struct):
 
 
 def is_finished(job: JsonObject) -> bool:
-    """Say whether a Job has ended, one way or the other."""
+    """Say whether a Job is complete or failed."""
     return outcome_of(job) is not None
 
 
@@ -81,43 +81,43 @@ def outcome_of(job: JsonObject) -> JsonObject | None:
 
 
 def is_suspended(job: JsonObject) -> bool:
-    """Say whether a Job is to rest."""
+    """Say whether `spec.suspend` of a Job is true."""
     return bool(job["spec"].get("suspend"))
 
 
 def is_tracked(pod: JsonObject) -> bool:
-    """Say whether a pod has not been counted yet."""
+    """Say whether a pod has the finalizer of pods not counted in the status."""
     return TRACKED in (pod["metadata"].get("finalizers") or ())
 
 
 def replaces_failed_only(job: JsonObject) -> bool:
-    """Say whether a pod is replaced only once it has really ended."""
+    """Say whether a pod is replaced only once it has failed, not while it is terminating."""
     spec = job["spec"]
     return spec.get("podReplacementPolicy") == FAILED or bool(spec.get("podFailurePolicy"))
 
 
 def has_failed(job: JsonObject, pod: JsonObject) -> bool:
-    """Say whether a pod counts as failed; one that is deleted does, unless it may still end."""
+    """Say whether a pod counts as failed; a deleting pod does unless its end must be awaited."""
     phase = phase_of(pod)
     if phase == FAILED:
         return True
-    return not replaces_failed_only(job) and is_going(pod) and phase != SUCCEEDED
+    return not replaces_failed_only(job) and is_deleting(pod) and phase != SUCCEEDED
 
 
 def completions_of(job: JsonObject) -> int | None:
-    """Return how many pods must succeed; None if one that succeeds speaks for all."""
+    """Return `spec.completions`; None if one success completes the Job."""
     completions = job["spec"].get("completions")
     return None if completions is None else int(completions)
 
 
 def parallelism_of(job: JsonObject) -> int:
-    """Return how many pods may run at a time."""
+    """Return `spec.parallelism`."""
     parallelism = job["spec"].get("parallelism")
     return 1 if parallelism is None else int(parallelism)
 
 
 def tally(job: JsonObject, pods: list[JsonObject]) -> Tally:
-    """Count the pods of a Job."""
+    """Sort the pods of a Job by state."""
     status, completions = job.get("status") or {}, completions_of(job)
     countable = [pod for pod in pods if is_tracked(pod) and _has_place(job, pod)]
     successes = [pod for pod in countable if phase_of(pod) == SUCCEEDED]
@@ -142,7 +142,7 @@ def tally(job: JsonObject, pods: list[JsonObject]) -> Tally:
 
 
 def failures_of_index(job: JsonObject, pods: list[JsonObject], index: int) -> int:
-    """Return how many pods of a number have failed so far."""
+    """Return how many pods of a completion index have failed so far."""
     counts = [
         failures_before(pod) + (has_failed(job, pod) and action_on(job, pod)[0] != IGNORE)
         for pod in pods
@@ -152,7 +152,7 @@ def failures_of_index(job: JsonObject, pods: list[JsonObject], index: int) -> in
 
 
 def outcome(count: Tally, now: datetime) -> Outcome | None:
-    """Say how a Job ends, None if it goes on; that all pods have succeeded is another matter."""
+    """Return the outcome of a Job that ends by a failure or a policy, None if it goes on."""
     job = count.job
     met = find_condition(job.get("status"), SUCCESS_MET)
     if met is not None:
@@ -168,7 +168,7 @@ def outcome(count: Tally, now: datetime) -> Outcome | None:
 
 
 def seconds_until_deadline(job: JsonObject, now: datetime) -> float | None:
-    """Return how long a Job may still run, None if forever."""
+    """Return the seconds until the active deadline of a Job, None if it has none."""
     seconds = job["spec"].get("activeDeadlineSeconds")
     started = read_time((job.get("status") or {}).get("startTime"))
     if seconds is None or started is None or is_suspended(job):

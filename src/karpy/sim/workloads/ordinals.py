@@ -1,4 +1,4 @@
-"""The numbered pods of a StatefulSet."""
+"""The ordinals of a StatefulSet's pods."""
 
 from typing import Final
 
@@ -13,43 +13,43 @@ POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 
 
 def wanted(stateful_set: JsonObject) -> int:
-    """Return how many pods there should be."""
+    """Return the replicas."""
     replicas = stateful_set["spec"].get("replicas")
     return 1 if replicas is None else int(replicas)
 
 
 def ordinals(stateful_set: JsonObject) -> range:
-    """Return the numbers that pods of a set should have."""
+    """Return the ordinals that a StatefulSet should have."""
     start = (stateful_set["spec"].get("ordinals") or {}).get("start", 0)
     return range(start, start + wanted(stateful_set))
 
 
 def partition(stateful_set: JsonObject) -> int:
-    """Return how many of the first pods an update leaves alone."""
+    """Return the ordinal below which pods are not updated."""
     strategy = stateful_set["spec"].get("updateStrategy") or {}
     return int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
 
 
 def parent_of(pod: JsonObject) -> str:
-    """Return the name of the set that a pod's name says it belongs to."""
+    """Return the name of the StatefulSet in a pod's name."""
     parent, _, number = pod["metadata"]["name"].rpartition("-")
     return parent if number.isdecimal() else ""
 
 
 def ordinal_of(pod: JsonObject) -> int:
-    """Return the number of a pod, -1 if it has none."""
+    """Return the ordinal of a pod, -1 if it has none."""
     number = pod["metadata"]["name"].rpartition("-")[2]
     return int(number) if number.isdecimal() else -1
 
 
 def revision_of(pod: JsonObject) -> str:
-    """Return the name of the revision that a pod was made of."""
+    """Return the name of the revision of a pod."""
     name: str = (pod["metadata"].get("labels") or {}).get(REVISION_HASH, "")
     return name
 
 
 def is_running_and_ready(pod: JsonObject) -> bool:
-    """Say whether a pod runs and is ready."""
+    """Say whether a pod is Running and Ready."""
     return phase_of(pod) == RUNNING and is_ready(pod)
 
 
@@ -60,7 +60,7 @@ def numbered_pod(
     revision: str,
     reference: JsonObject,
 ) -> JsonObject:
-    """Return the pod of a number, with its name, host name and volumes."""
+    """Return the pod of an ordinal, with its name, host name and volumes."""
     meta = stateful_set["metadata"]
     pod = pod_of(template, meta["namespace"], reference)
     name = f"{meta['name']}-{ordinal}"
@@ -83,13 +83,13 @@ def numbered_pod(
 
 
 def has_identity(pod: JsonObject) -> bool:
-    """Say whether a pod's labels say which one it is."""
+    """Say whether a pod has the identity labels of its name and ordinal."""
     labels = pod["metadata"].get("labels") or {}
     return bool(labels.get(POD_NAME) == pod["metadata"]["name"])
 
 
 def with_identity(pod: JsonObject) -> JsonObject:
-    """Return a pod whose labels say which one it is."""
+    """Return a pod with the identity labels of its name and ordinal."""
     meta = pod["metadata"]
     labels = {
         **(meta.get("labels") or {}),

@@ -1,4 +1,4 @@
-"""Who controls an object."""
+"""Owner references and finalizers of objects."""
 
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import Kind
@@ -20,7 +20,7 @@ def is_controlled_by(obj: JsonObject, uid: str) -> bool:
 
 
 def control_reference(kind: Kind, owner: JsonObject) -> JsonObject:
-    """Return the reference by which an owner controls what it makes."""
+    """Return the controller reference of an owner for its children."""
     meta = owner["metadata"]
     return {
         "apiVersion": kind.api_version,
@@ -49,7 +49,7 @@ def without_owners(obj: JsonObject, uids: set[str]) -> JsonObject:
 
 
 def without_finalizer(obj: JsonObject, finalizer: str) -> JsonObject:
-    """Return an object that a finalizer holds no more."""
+    """Return an object without a finalizer."""
     meta = dict(obj["metadata"])
     left = [each for each in meta.pop("finalizers", None) or () if each != finalizer]
     if left:
@@ -57,6 +57,6 @@ def without_finalizer(obj: JsonObject, finalizer: str) -> JsonObject:
     return {**obj, "metadata": meta}
 
 
-def is_going(obj: JsonObject) -> bool:
+def is_deleting(obj: JsonObject) -> bool:
     """Say whether an object is being deleted."""
     return "deletionTimestamp" in obj["metadata"]

@@ -1,4 +1,4 @@
-"""What controllers share that make pods of a template."""
+"""The base class of controllers that create pods from a template."""
 
 from collections.abc import Iterator
 
@@ -6,23 +6,23 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import ClusterError, NotFound
 from karpy.model.kinds import POD
 from karpy.sim.store.sharing import remembered_with
-from karpy.sim.workloads.controller import Controller, Surroundings
+from karpy.sim.workloads.controller import Controller, WorkloadContext
 from karpy.sim.workloads.owners import control_reference
 from karpy.sim.workloads.templates import pod_of
 
 
 class PodController(Controller):
-    """Makes pods and deletes them, and tells users about it."""
+    """Creates and deletes pods, and records events of both."""
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around)
+    def __init__(self, context: WorkloadContext) -> None:
+        super().__init__(context)
         self._drafts = remembered_with(self._draft_pod)
-        self.follow(around.pods)
+        self.follow(context.pods)
 
     def make_pod(
         self, owner: JsonObject, template: JsonObject, *, generate_name: str = ""
     ) -> JsonObject:
-        """Make one pod of a template."""
+        """Create one pod from a template."""
         pod = pod_of(template, owner["metadata"]["namespace"], control_reference(self.kind, owner))
         if generate_name:
             pod["metadata"]["generateName"] = generate_name
@@ -31,7 +31,7 @@ class PodController(Controller):
     def make_pods(
         self, owner: JsonObject, template: JsonObject, count: int
     ) -> Iterator[JsonObject]:
-        """Make so many pods of a template; they share all but what the store gives to each."""
+        """Create pods from a template; they share all that the store does not set per pod."""
         if count > 0:
             meta = owner["metadata"]
             pod = self._drafts(template, (meta["namespace"], meta["name"], meta["uid"]))
@@ -46,20 +46,20 @@ class PodController(Controller):
         try:
             made = self.store.create(POD, pod)
         except ClusterError as error:
-            self.warn(owner, "FailedCreate", f"Error creating: {error.message}")
+            self.record_warning(owner, "FailedCreate", f"Error creating: {error.message}")
             raise
-        self.tell(owner, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
+        self.record_normal(owner, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
         return made
 
     def drop_pod(self, owner: JsonObject, pod: JsonObject) -> JsonObject | None:
-        """Delete a pod; return it as long as it takes to stop."""
+        """Delete a pod; return it while it terminates, None once it is gone."""
         meta = pod["metadata"]
         try:
             left = self.store.delete_pod(pod)
         except NotFound:
             return None
         except ClusterError as error:
-            self.warn(owner, "FailedDelete", f"Error deleting: {error.message}")
+            self.record_warning(owner, "FailedDelete", f"Error deleting: {error.message}")
             raise
-        self.tell(owner, "SuccessfulDelete", f"Deleted pod: {meta['name']}")
+        self.record_normal(owner, "SuccessfulDelete", f"Deleted pod: {meta['name']}")
         return left

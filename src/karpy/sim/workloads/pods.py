@@ -1,4 +1,4 @@
-"""What controllers want to know of pods."""
+"""Properties of pods that workload controllers read."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -9,7 +9,7 @@ from typing import Final
 from karpy.codec.fields import JsonObject
 from karpy.model.times import parse_moment, span
 from karpy.sim.store.sharing import remembered
-from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.owners import is_deleting
 
 PENDING: Final = "Pending"
 RUNNING: Final = "Running"
@@ -28,7 +28,7 @@ def phase_of(pod: JsonObject) -> str:
 
 
 def ready_condition(pod: JsonObject) -> JsonObject | None:
-    """Return the Ready condition if it is true."""
+    """Return the Ready condition if its status is True."""
     conditions = (pod.get("status") or _NOTHING).get("conditions")
     return _ready_among(conditions) if conditions else None
 
@@ -41,16 +41,16 @@ def _find_ready(conditions: list[JsonObject]) -> JsonObject | None:
 
 
 _ready_among: Final = remembered(_find_ready, most=1024)
-"""Pods that started together share their conditions."""
+"""Returns the true Ready condition; pods that started together share their conditions."""
 
 
 def is_ready(pod: JsonObject) -> bool:
-    """Say whether a pod takes requests."""
+    """Say whether a pod is Ready."""
     return ready_condition(pod) is not None
 
 
 def has_news(status: JsonObject, before: JsonObject) -> bool:
-    """Say whether a pod is in another phase than before, or has become ready or unready."""
+    """Say whether the phase or the readiness of a pod changed."""
     if status.get("phase") != before.get("phase"):
         return True
     conditions, had = status.get("conditions"), before.get("conditions")
@@ -62,11 +62,11 @@ def has_news(status: JsonObject, before: JsonObject) -> bool:
 
 def is_active(pod: JsonObject) -> bool:
     """Say whether a pod is neither finished nor being deleted."""
-    return phase_of(pod) not in FINISHED and not is_going(pod)
+    return phase_of(pod) not in FINISHED and not is_deleting(pod)
 
 
 def parted(pods: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
-    """Part the pods that are active from those on their way out; finished ones are in neither."""
+    """Return active pods and terminating pods; finished pods are in neither list."""
     active: list[JsonObject] = []
     terminating: list[JsonObject] = []
     for pod in pods:
@@ -76,12 +76,12 @@ def parted(pods: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
 
 
 def is_terminating(pod: JsonObject) -> bool:
-    """Say whether a pod is being deleted and still runs."""
-    return is_going(pod) and phase_of(pod) not in FINISHED
+    """Say whether a pod is deleting and not finished."""
+    return is_deleting(pod) and phase_of(pod) not in FINISHED
 
 
 def available_in(pod: JsonObject, min_ready_seconds: int, now: datetime) -> float | None:
-    """Return in how many seconds a pod will have been ready for long enough; None if it is not."""
+    """Return in how many seconds a ready pod becomes available; None if it is not ready."""
     condition = ready_condition(pod)
     if condition is None:
         return None
@@ -109,7 +109,7 @@ def next_available(
 
 
 def read_time(text: str | None) -> datetime | None:
-    """Read a time as objects carry it."""
+    """Read a time in the format of the API, None if there is none."""
     return parse_moment(text) if text else None
 
 
@@ -119,20 +119,20 @@ def _find_restarts(statuses: list[JsonObject]) -> int:
 
 
 _most_restarts: Final = remembered(_find_restarts, most=1024)
-"""Says how often the container restarted that did so most often."""
+"""Returns the highest restart count of the containers."""
 
 
 def first_to_go(
     pods: list[JsonObject], neighbours: Mapping[str, int], now: datetime
 ) -> list[JsonObject]:
     """
-    Return pods in the order in which they are missed least.
+    Return pods in the order in which a ReplicaSet deletes them.
 
-    First come those without a node, then by phase, unready ones, by deletion cost, those with many
-    of their kind on the same node, and those that are ready or there for a shorter time. Times
-    count by their magnitude: among pods of about the same age chance decides, that is, the UID.
+    Unassigned pods first, then by phase, unready pods, lower deletion cost, more pods of the same
+    Deployment on the node, shorter readiness, more restarts, and younger pods. Times are compared
+    by magnitude; among pods of about the same age the UID decides.
     """
-    # Pods of one workload were made in the same few seconds.
+    # Pods of one workload have few different times: cache their magnitudes.
     magnitude = cache(partial(_magnitude, now=now))
 
     def key(pod: JsonObject) -> tuple[bool, int, bool, int, int, int, int, int, str]:

@@ -1,4 +1,4 @@
-"""What the status of a Deployment says of its rollout."""
+"""The status of a Deployment: counts, progress and failures of its rollout."""
 
 from datetime import datetime
 from typing import Final
@@ -24,13 +24,13 @@ RESUMED: Final = "DeploymentResumed"
 
 
 class Fleet(Struct):
-    """The ReplicaSets of a Deployment while it is looked at, from old to new."""
+    """The ReplicaSets of a Deployment during a reconcile, oldest first."""
 
     new: JsonObject | None
-    """The one whose template is the Deployment's."""
+    """The ReplicaSet with the current template of the Deployment."""
     old: list[JsonObject]
     live_old: list[JsonObject] = []
-    """Those of the old ones that are not done with: most are kept only to go back to them."""
+    """The old ReplicaSets that are not retired: most are kept only for rollbacks."""
 
     def __post_init__(self) -> None:
         self._set_old(self.old)
@@ -41,18 +41,18 @@ class Fleet(Struct):
 
     @property
     def live(self) -> list[JsonObject]:
-        """All that are not done with."""
+        """All ReplicaSets that are not retired."""
         return self.live_old if self.new is None else [*self.live_old, self.new]
 
     def replace(self, was: JsonObject, now: JsonObject) -> None:
-        """Take a set for what it has become."""
+        """Replace a ReplicaSet by its changed state."""
         if was is self.new:
             self.new = now
         else:
             self._set_old([now if each is was else each for each in self.old])
 
     def drop(self, gone: JsonObject) -> None:
-        """Leave out one of the old sets."""
+        """Remove an old ReplicaSet."""
         self._set_old([each for each in self.old if each is not gone])
 
     def _set_old(self, old: list[JsonObject]) -> None:
@@ -61,7 +61,7 @@ class Fleet(Struct):
 
 
 def condition(type_: str, status: str, reason: str, message: str) -> JsonObject:
-    """Return a condition of a Deployment; its times are filled in when it is put."""
+    """Return a condition of a Deployment without times: `put_condition` fills them in."""
     return {
         "type": type_,
         "status": status,
@@ -72,7 +72,7 @@ def condition(type_: str, status: str, reason: str, message: str) -> JsonObject:
 
 
 def counts(deployment: JsonObject, fleet: Fleet, now: str) -> JsonObject:
-    """Return a status with the numbers of the sets, and whether enough pods are available."""
+    """Return a status with the counts of the ReplicaSets and the condition Available."""
     before = deployment.get("status") or {}
     sets = fleet.live
     is_available = sum(map(available, sets))
@@ -105,7 +105,7 @@ def counts(deployment: JsonObject, fleet: Fleet, now: str) -> JsonObject:
 
 
 def judged(deployment: JsonObject, fleet: Fleet, status: JsonObject, now: datetime) -> JsonObject:
-    """Return a status with what it says of progress, and with the failures of the sets."""
+    """Return a status with the conditions Progressing and ReplicaFailure."""
     text = time_text(now)
     current = find_condition(deployment.get("status"), PROGRESSING)
     if deadline(deployment) is None:
@@ -124,7 +124,7 @@ def judged(deployment: JsonObject, fleet: Fleet, status: JsonObject, now: dateti
 
 
 def is_complete(deployment: JsonObject, status: JsonObject) -> bool:
-    """Say whether all pods are new and available, and nothing else runs."""
+    """Say whether all pods are updated and available, and no old pod runs."""
     total = wanted(deployment)
     return all(
         status.get(field, 0) == total
@@ -135,7 +135,7 @@ def is_complete(deployment: JsonObject, status: JsonObject) -> bool:
 def seconds_until_timeout(
     deployment: JsonObject, status: JsonObject, now: datetime
 ) -> float | None:
-    """Return in how many seconds a rollout has failed if nothing moves; None if it cannot."""
+    """Return the seconds until the progress deadline, None if it does not apply."""
     limit = deadline(deployment)
     current = find_condition(status, PROGRESSING)
     if limit is None or current is None or current.get("reason") in {TIMED_OUT, PAUSED}:
@@ -177,7 +177,7 @@ def _with_progress(
 
 
 def _renewed(status: JsonObject, what: JsonObject, now: str) -> JsonObject:
-    """Put a condition even if its reason is the same: the time of the update is what counts."""
+    """Write a condition even if its reason is the same, for the time of the update."""
     current = find_condition(status, PROGRESSING)
     changed = {**what, "lastUpdateTime": now, "lastTransitionTime": now}
     if current is not None and current["status"] == "True":

@@ -1,4 +1,4 @@
-"""How a change of size is spread over several ReplicaSets."""
+"""Proportional scaling of ReplicaSets during a rollout."""
 
 from karpy.codec.fields import JsonObject
 from karpy.sim.workloads.replicas import MAX, age_order, noted, size, total_size
@@ -7,15 +7,15 @@ from karpy.sim.workloads.strategies import surge, wanted
 
 def new_sizes(deployment: JsonObject, sets: list[JsonObject]) -> list[tuple[JsonObject, int]]:
     """
-    Return the sets of a Deployment that is being rolled out, each with the size it should get.
+    Return the ReplicaSets of a Deployment amid a rollout, each with its new size.
 
-    Each grows or shrinks in proportion to its size, so that a change of size does not hasten the
-    rollout. What is left over by rounding goes to the largest.
+    Each grows or shrinks in proportion to its size, so that scaling does not change the progress of
+    the rollout. The rest of the rounding goes to the largest ReplicaSet.
     """
     total = wanted(deployment)
     allowed = total + surge(deployment) if total else 0
     missing = allowed - total_size(sets)
-    # Sets of the same size: new ones grow first, old ones shrink first.
+    # Among ReplicaSets of equal size, new ones grow first and old ones shrink first.
     ordered = sorted(sets, key=age_order, reverse=missing > 0)
     ordered.sort(key=size, reverse=True)
     added = 0

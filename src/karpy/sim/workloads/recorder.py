@@ -1,4 +1,4 @@
-"""Events: told once, counted when told again, and gone after an hour."""
+"""Events of controllers: repeated ones are counted, and all expire after an hour."""
 
 from collections import OrderedDict
 from datetime import datetime, timedelta
@@ -19,13 +19,13 @@ _KEPT: Final = timedelta(hours=1)
 _BURST: Final = 25.0
 _SECONDS_PER_TOKEN: Final = 300.0
 _SIMILAR_MAX: Final = 10
-"""So many events that differ in their message only are written one by one."""
+"""Events that differ only in their message beyond this number are combined."""
 _SIMILAR_FOR: Final = timedelta(minutes=10)
 _COMBINED: Final = "(combined from similar events): "
 _USUAL_NAMESPACE: Final = "default"
 
 _Text = tuple[str, str, str]
-"""Type, reason and message; no message stands for all that were combined."""
+"""Type, reason and message; the message of combined events is empty."""
 
 
 class _Similar(Struct):
@@ -36,7 +36,7 @@ class _Similar(Struct):
 
 
 class _Subject(Struct):
-    """What has been told of one object lately."""
+    """The recent events of one object."""
 
     last: datetime
     tokens: float = _BURST
@@ -46,10 +46,10 @@ class _Subject(Struct):
 
 class Recorder:
     """
-    Writes events the way the clients of an API server do.
+    Writes Events as client-go does.
 
-    An event that was told before is counted; many similar ones become one; an object about which
-    too much is told is heard of only every few minutes.
+    A repeated Event is counted, many similar Events are combined, and Events of one object are
+    rate-limited.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -60,7 +60,7 @@ class Recorder:
         self._serial = 0
 
     def record(self, obj: JsonObject, component: str, text: _Text) -> None:
-        """Tell something of an object; if the store does not want to hear it, never mind."""
+        """Record an Event of an object; drop it if the store refuses."""
         now = self._clock.now()
         self._forget(now)
         subject = self._subject((component, obj["metadata"]["uid"]), now)
@@ -71,7 +71,7 @@ class Recorder:
             if not self._count(subject, key, message, obj, now):
                 subject.events[key] = self._write(obj, component, (*text[:2], message), now)
         except ClusterError:
-            # An event is worth no trouble: its namespace may be going.
+            # The namespace may be deleting: drop the Event.
             return
 
     def _subject(self, key: tuple[str, str], now: datetime) -> _Subject:
@@ -98,7 +98,7 @@ class Recorder:
     def _count(
         self, subject: _Subject, key: _Text, message: str, obj: JsonObject, now: datetime
     ) -> bool:
-        """Count an event once more; say whether there is one to be counted."""
+        """Count a repeated Event; return False if it does not exist yet."""
         name = subject.events.get(key)
         namespace = obj["metadata"].get("namespace") or _USUAL_NAMESPACE
         event = self._store.find(EVENT, name, namespace) if name else None
@@ -157,7 +157,7 @@ def _may_speak(subject: _Subject, now: datetime) -> bool:
 
 
 def _combined(subject: _Subject, text: _Text, now: datetime) -> tuple[_Text, str]:
-    """Return under which text to count an event, and the message it has."""
+    """Return the text under which to count an Event, and its message."""
     type_, reason, message = text
     similar = subject.similar.get((type_, reason))
     if similar is None or now - similar.last > _SIMILAR_FOR:

@@ -1,4 +1,4 @@
-"""The numbers of ReplicaSets, and what Deployments note on them."""
+"""The counts of ReplicaSets, and the annotations of Deployments on them."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -25,7 +25,7 @@ _HISTORY_MAX: Final = 2000
 
 
 def size(replica_set: JsonObject) -> int:
-    """Return how many pods a set should have."""
+    """Return the replicas of a ReplicaSet's spec."""
     replicas = replica_set["spec"].get("replicas")
     return 1 if replicas is None else int(replicas)
 
@@ -37,26 +37,26 @@ def _has_no_say(replica_set: JsonObject) -> bool:
 
 
 is_retired: Final = remembered(_has_no_say)
-"""Says whether a set has no pods, should have none, and complains about nothing."""
+"""Says whether a ReplicaSet has no pods, wants none, and has no failure condition."""
 
 
 def total_size(sets: Iterable[JsonObject]) -> int:
-    """Return how many pods sets should have together."""
+    """Return the sum of the replicas of ReplicaSets."""
     return sum(map(size, sets))
 
 
 def counted(sets: Iterable[JsonObject], field: str) -> int:
-    """Return the sum of what the statuses of sets say."""
+    """Return the sum of a status field of ReplicaSets."""
     return sum((each.get("status") or {}).get(field, 0) for each in sets)
 
 
 def available(replica_set: JsonObject) -> int:
-    """Return how many pods of a set are available."""
+    """Return the available replicas of a ReplicaSet."""
     return counted((replica_set,), "availableReplicas")
 
 
 def age_order(replica_set: JsonObject) -> tuple[str, str]:
-    """Sort sets from old to new."""
+    """Return the sort key of a ReplicaSet: oldest first."""
     meta = replica_set["metadata"]
     return meta["creationTimestamp"], meta["name"]
 
@@ -67,25 +67,25 @@ def annotations_of(obj: JsonObject) -> dict[str, str]:
 
 
 def revision_of(replica_set: JsonObject) -> int:
-    """Return as which revision a set was last rolled out; 0 if it never was."""
+    """Return the revision of a ReplicaSet, 0 if it has none."""
     return noted(replica_set, REVISION) or 0
 
 
 def noted(replica_set: JsonObject, key: str) -> int | None:
-    """Return a number from an annotation, None if there is none."""
+    """Return the number in an annotation, None if there is none."""
     text = annotations_of(replica_set).get(key, "")
     return as_integer(text) if text.isdecimal() else None
 
 
 def size_notes(wanted: int, surge: int) -> dict[str, str]:
-    """Return what is noted on a set about the Deployment's size."""
+    """Return the annotations of a ReplicaSet for the size of its Deployment."""
     return {DESIRED: str(wanted), MAX: str(wanted + surge)}
 
 
 def rollout_notes(
     deployment: JsonObject, replica_set: JsonObject | None, revision: int
 ) -> dict[str, str]:
-    """Return the annotations of a set that is rolled out as a revision."""
+    """Return the annotations of a ReplicaSet that becomes a revision."""
     present = annotations_of(replica_set) if replica_set else {}
     copied = {
         key: value for key, value in annotations_of(deployment).items() if key not in _NOT_COPIED

@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers: so many pods alike, whatever happens to them."""
+"""The ReplicaSet and ReplicationController controllers: keep a number of equal pods."""
 
 from collections import Counter
 from typing import ClassVar, Final
@@ -8,7 +8,7 @@ from karpy.codec.labelselectors import Selector, selector_of_map
 from karpy.errors import ClusterError
 from karpy.model.kinds import REPLICA_SET, REPLICATION_CONTROLLER, Kind
 from karpy.sim.workloads.conditions import drop_condition, put_condition
-from karpy.sim.workloads.owners import controller_of, is_going
+from karpy.sim.workloads.owners import controller_of, is_deleting
 from karpy.sim.workloads.podcontroller import PodController
 from karpy.sim.workloads.pods import (
     FINISHED,
@@ -22,27 +22,27 @@ from karpy.sim.workloads.pods import (
 from karpy.sim.workloads.statuses import without_zeros
 
 _AT_ONCE_MAX: Final = 500
-"""So many pods are made or deleted before others get their turn."""
+"""Pods created or deleted in one reconcile."""
 _FAILURE: Final = "ReplicaFailure"
 _NOTHING: Final[JsonObject] = {}
 
 
 class ReplicaSets(PodController):
-    """Keeps as many pods of a template as a ReplicaSet asks for."""
+    """Keeps the replicas of ReplicaSets."""
 
     kind: ClassVar[Kind] = REPLICA_SET
     component: ClassVar[str] = "replicaset-controller"
     counts_terminating: ClassVar[bool] = True
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Make or delete pods, and count them."""
-        pods = self.around.pods.claimed(
+        """Create or delete pods, and write the status."""
+        pods = self.context.pods.claimed(
             self.kind, obj, self.selector(obj), may_join=lambda pod: phase_of(pod) not in FINISHED
         )
         active, terminating = parted(pods)
         missing = _wanted(obj) - len(active)
         failure: ClusterError | None = None
-        if missing and not is_going(obj):
+        if missing and not is_deleting(obj):
             try:
                 self._resize(obj, active, terminating, missing)
             except ClusterError as error:
@@ -61,7 +61,7 @@ class ReplicaSets(PodController):
         terminating: list[JsonObject],
         missing: int,
     ) -> None:
-        """Make or delete pods, and keep the lists of them true."""
+        """Create or delete pods, and update the lists of pods."""
         template = obj["spec"]["template"]
         active.extend(self.make_pods(obj, template, min(missing, _AT_ONCE_MAX)))
         gone = set()
@@ -84,12 +84,12 @@ class ReplicaSets(PodController):
         return first_to_go(active, neighbours, self.now())[:count]
 
     def _kin(self, obj: JsonObject) -> list[JsonObject]:
-        """Return the pods of all sets that one Deployment has made."""
+        """Return the pods of all ReplicaSets of the same Deployment."""
         reference = controller_of(obj)
         if reference is None:
-            return self.around.pods.of(obj)
+            return self.context.pods.of(obj)
         siblings = self.store.controlled_by(reference["uid"], self.kind)
-        return [pod for each in siblings for pod in self.around.pods.of(each)]
+        return [pod for each in siblings for pod in self.context.pods.of(each)]
 
     def _status(
         self,
@@ -131,14 +131,14 @@ class ReplicaSets(PodController):
 
 
 class ReplicationControllers(ReplicaSets):
-    """The same for what there was before ReplicaSets."""
+    """Keeps the replicas of ReplicationControllers."""
 
     kind: ClassVar[Kind] = REPLICATION_CONTROLLER
     component: ClassVar[str] = "replication-controller"
     counts_terminating: ClassVar[bool] = False
 
     def selector(self, obj: JsonObject) -> Selector | None:
-        """Return which pods belong to a controller; it has plain labels for a selector."""
+        """Return the selector of a ReplicationController, whose spec has plain labels."""
         spec = obj["spec"]
         labels = spec.get("selector") or (spec["template"].get("metadata") or {}).get("labels")
         return selector_of_map(labels)
@@ -150,19 +150,19 @@ def _wanted(obj: JsonObject) -> int:
 
 
 def _count(pods: list[JsonObject], wanted: JsonObject) -> tuple[int, int]:
-    """Count the pods with all labels of the template, and those that take requests."""
+    """Count the pods with all labels of the template, and the ready pods."""
     labelled = ready = 0
     is_full, is_up = not wanted, False
     labels: object = None
     conditions: object = None
     for pod in pods:
-        # Pods of one template share their labels, and those that started together conditions.
+        # Pods of one template share one labels object; pods started together share conditions.
         own = pod["metadata"].get("labels")
         if own is not labels:
             labels, is_full = own, wanted.items() <= (own or {}).items()
-        told = (pod.get("status") or _NOTHING).get("conditions")
-        if told is not conditions:
-            conditions, is_up = told, is_ready(pod)
+        listed = (pod.get("status") or _NOTHING).get("conditions")
+        if listed is not conditions:
+            conditions, is_up = listed, is_ready(pod)
         labelled += is_full
         ready += is_up
     return labelled, ready

@@ -1,4 +1,4 @@
-"""ControllerRevisions: the templates that a StatefulSet or DaemonSet has had."""
+"""ControllerRevisions: the template history of StatefulSets and DaemonSets."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ _COLLISIONS_MAX: Final = 16
 
 
 def template_of(revision: JsonObject) -> JsonObject:
-    """Return the template that a revision keeps."""
+    """Return the template of a revision."""
     template = revision["data"]["spec"]["template"]
     return {key: value for key, value in template.items() if key != "$patch"}
 
@@ -28,20 +28,20 @@ def name_of(revision: JsonObject) -> str:
 
 
 class RevisionController(Controller):
-    """Keeps the history of templates."""
+    """A controller that keeps the template history of its objects."""
 
     hash_label = "controller.kubernetes.io/hash"
 
     def revisions(self, obj: JsonObject) -> list[JsonObject]:
-        """Return the history of an object, from old to new."""
-        found = self.around.revisions.claimed(self.kind, obj, self.selector(obj))
+        """Return the revisions of an object, oldest first."""
+        found = self.context.revisions.claimed(self.kind, obj, self.selector(obj))
         return sorted(found, key=_order)
 
     def latest(self, obj: JsonObject, revisions: list[JsonObject]) -> JsonObject:
         """
-        Return the revision of the template as it is now, made anew if there was none.
+        Return the revision of the current template, created if it does not exist.
 
-        One that was there before becomes the latest again: that is a rollback.
+        An older revision with an equal template becomes the latest again: that is a rollback.
         """
         data = _data_of(obj["spec"]["template"])
         same = [each for each in revisions if each["data"] == data]
@@ -54,7 +54,7 @@ class RevisionController(Controller):
         return self.store.replace(CONTROLLER_REVISION, {**same[-1], "revision": number})
 
     def truncate(self, obj: JsonObject, revisions: list[JsonObject], live: set[str]) -> None:
-        """Delete the oldest revisions that nothing runs and no rollback needs."""
+        """Delete the oldest revisions without pods beyond the history limit."""
         limit = obj["spec"].get("revisionHistoryLimit")
         past = [each for each in revisions if name_of(each) not in live]
         for each in past[: max(0, len(past) - (_USUAL_LIMIT if limit is None else limit))]:

@@ -1,10 +1,10 @@
-"""Numbers that may be given as a share of another."""
+"""IntOrString values: numbers or percentages."""
 
 from karpy.model.requirements import as_integer
 
 
 def share(value: int | str | None, total: int, *, is_rounded_up: bool) -> int:
-    """Return a number as it is, a percentage as part of a total; what is neither counts as 0."""
+    """Return a number, or a percentage of a total; 0 for any other value."""
     if isinstance(value, int):
         return value
     percent = as_integer(value[:-1]) if value and value.endswith("%") else None

@@ -1,11 +1,11 @@
-"""StatefulSets: numbered pods with volumes of their own, one after the other."""
+"""The StatefulSet controller: pods with ordinals and claims, created in order."""
 
 from typing import ClassVar, Final
 
 from karpy.codec.fields import JsonObject
 from karpy.errors import ClusterError
 from karpy.model.kinds import PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET, Kind
-from karpy.sim.workloads.controller import Surroundings
+from karpy.sim.workloads.controller import WorkloadContext
 from karpy.sim.workloads.ordinals import (
     has_identity,
     is_running_and_ready,
@@ -18,7 +18,7 @@ from karpy.sim.workloads.ordinals import (
     wanted,
     with_identity,
 )
-from karpy.sim.workloads.owners import control_reference, is_going
+from karpy.sim.workloads.owners import control_reference, is_deleting
 from karpy.sim.workloads.pods import (
     FINISHED,
     PENDING,
@@ -33,26 +33,26 @@ from karpy.sim.workloads.volumeclaims import claims_for, is_stale, with_right_ow
 _CLAIM_SECONDS: Final = 1.0
 
 _Pair = tuple[JsonObject, JsonObject]
-"""The revision that pods had, and the one they shall have."""
+"""The current revision and the update revision."""
 
 
 class StatefulSets(RevisionController):
-    """Keeps numbered pods."""
+    """Keeps the pods of StatefulSets."""
 
     kind: ClassVar[Kind] = STATEFUL_SET
     component: ClassVar[str] = "statefulset-controller"
-    hears_itself: ClassVar[bool] = True
+    follows_own_writes: ClassVar[bool] = True
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around)
-        self.follow(around.pods)
+    def __init__(self, context: WorkloadContext) -> None:
+        super().__init__(context)
+        self.follow(context.pods)
         self._is_claim_going = False
-        """A pod cannot be made yet, because a volume of its predecessor is being deleted."""
+        """Whether a pod cannot be created yet because a claim of its predecessor is deleting."""
 
     def reconcile(self, obj: JsonObject) -> float | None:
-        """Take the next step: make, replace or delete a pod, or several if order does not count."""
+        """Take the next step: create, replace or delete a pod, or several if parallel."""
         name = obj["metadata"]["name"]
-        pods = self.around.pods.claimed(
+        pods = self.context.pods.claimed(
             self.kind, obj, self.selector(obj), may_join=lambda pod: parent_of(pod) == name
         )
         revisions = self.revisions(obj)
@@ -60,12 +60,12 @@ class StatefulSets(RevisionController):
         current = _named(revisions, (obj.get("status") or {}).get("currentRevision")) or update
         failure: ClusterError | None = None
         self._is_claim_going = False
-        if not is_going(obj):
+        if not is_deleting(obj):
             try:
                 self._step(obj, pods, (current, update))
             except ClusterError as error:
                 failure = error
-        pods = self.around.pods.of(obj)
+        pods = self.context.pods.of(obj)
         status = self._status(obj, pods, (current, update))
         self.write_status(obj, status)
         live = {status["currentRevision"], name_of(update), *map(revision_of, pods)}
@@ -97,7 +97,7 @@ class StatefulSets(RevisionController):
     def _keep(
         self, obj: JsonObject, replicas: dict[int, JsonObject], number: int, pair: _Pair
     ) -> bool:
-        """See that there is a pod of a number; say whether the next one may be looked at."""
+        """Ensure the pod of an ordinal; say whether the next ordinal may be processed."""
         pod = replicas.get(number)
         if pod is None:
             made = self._make(obj, number, pair)
@@ -105,12 +105,12 @@ class StatefulSets(RevisionController):
                 replicas[number] = made
             return False
         if phase_of(pod) in FINISHED:
-            if not is_going(pod):
+            if not is_deleting(pod):
                 self._drop(obj, pod)
             return False
         if phase_of(pod) == PENDING:
             self._make_claims(obj, pod)
-        if is_going(pod) or not is_running_and_ready(pod) or not self._is_available(obj, pod):
+        if is_deleting(pod) or not is_running_and_ready(pod) or not self._is_available(obj, pod):
             return False
         if not has_identity(pod):
             replicas[number] = self.store.replace(POD, with_identity(pod))
@@ -118,37 +118,37 @@ class StatefulSets(RevisionController):
         return True
 
     def _condemn(self, obj: JsonObject, condemned: list[JsonObject], *, is_ordered: bool) -> bool:
-        """Delete pods from the highest number down; say whether updates may follow."""
+        """Delete pods from the highest ordinal down; say whether updates may follow."""
         if not is_ordered:
             for pod in condemned:
-                if not is_going(pod):
+                if not is_deleting(pod):
                     self._drop(obj, pod)
             return True
         if not condemned:
             return True
         first, lowest_first = condemned[0], reversed(condemned)
         sick = next((pod for pod in lowest_first if self._is_unavailable(obj, pod)), None)
-        is_blocked = is_going(first) or (self._is_unavailable(obj, first) and first is not sick)
+        is_blocked = is_deleting(first) or (self._is_unavailable(obj, first) and first is not sick)
         if not is_blocked:
             self._drop(obj, first)
         return False
 
     def _update(self, obj: JsonObject, replicas: dict[int, JsonObject], revision: str) -> None:
-        """Delete the highest pod of another revision once those above it are well again."""
+        """Delete the highest outdated pod once the pods above it are available."""
         if (obj["spec"].get("updateStrategy") or {}).get("type") == "OnDelete":
             return
         for number in reversed(ordinals(obj)[partition(obj) :]):
             pod = replicas.get(number)
             if pod is None:
                 return
-            if revision_of(pod) != revision and not is_going(pod):
+            if revision_of(pod) != revision and not is_deleting(pod):
                 self._drop(obj, pod)
                 return
             if self._is_unavailable(obj, pod):
                 return
 
     def _make(self, obj: JsonObject, number: int, pair: _Pair) -> JsonObject | None:
-        """Make the pod of a number, unless a volume of its predecessor is still being deleted."""
+        """Create the pod of an ordinal, unless a claim of its predecessor is still deleting."""
         current, update = pair
         is_held_back = number < ordinals(obj).start + partition(obj)
         revision = current if is_held_back and _is_rolling(obj) else update
@@ -162,7 +162,7 @@ class StatefulSets(RevisionController):
             self._make_claims(obj, draft)
             made = self.store.create(POD, draft)
         except ClusterError as error:
-            self.warn(
+            self.record_warning(
                 obj,
                 "FailedCreate",
                 f"Create Pod {name} in StatefulSet {obj['metadata']['name']} failed error: "
@@ -170,7 +170,7 @@ class StatefulSets(RevisionController):
             )
             raise
         self._own_claims(obj, made, is_condemned=False)
-        self.tell(
+        self.record_normal(
             obj,
             "SuccessfulCreate",
             f"Create Pod {name} in StatefulSet {obj['metadata']['name']} successful",
@@ -180,7 +180,7 @@ class StatefulSets(RevisionController):
     def _drop(self, obj: JsonObject, pod: JsonObject) -> None:
         meta = pod["metadata"]
         self.store.delete(POD, meta["name"], namespace=meta["namespace"])
-        self.tell(
+        self.record_normal(
             obj,
             "SuccessfulDelete",
             f"Delete Pod {meta['name']} in StatefulSet {obj['metadata']['name']} successful",
@@ -200,7 +200,7 @@ class StatefulSets(RevisionController):
             if self.store.find(PERSISTENT_VOLUME_CLAIM, meta["name"], meta["namespace"]):
                 continue
             self.store.create(PERSISTENT_VOLUME_CLAIM, draft)
-            self.tell(
+            self.record_normal(
                 obj,
                 "SuccessfulCreate",
                 f"Create Claim {meta['name']} Pod {pod['metadata']['name']} in StatefulSet "
@@ -217,12 +217,12 @@ class StatefulSets(RevisionController):
         return is_available(pod, obj["spec"].get("minReadySeconds", 0), self.now())
 
     def _is_unavailable(self, obj: JsonObject, pod: JsonObject) -> bool:
-        return is_going(pod) or not self._is_available(obj, pod)
+        return is_deleting(pod) or not self._is_available(obj, pod)
 
     def _status(self, obj: JsonObject, pods: list[JsonObject], pair: _Pair) -> JsonObject:
         current, update = name_of(pair[0]), name_of(pair[1])
         created = [pod for pod in pods if phase_of(pod)]
-        staying = [revision_of(pod) for pod in created if not is_going(pod)]
+        staying = [revision_of(pod) for pod in created if not is_deleting(pod)]
         ready = sum(map(is_running_and_ready, pods))
         updated, total = staying.count(update), wanted(obj)
         held = staying.count(current)

@@ -1,8 +1,8 @@
-"""How an API server writes statuses."""
+"""Statuses as Go clients write them."""
 
 from karpy.codec.fields import JsonObject
 
 
 def without_zeros(status: JsonObject) -> JsonObject:
-    """Leave out what is 0, empty or not known."""
+    """Return a status without fields that are 0, empty or None."""
     return {key: value for key, value in status.items() if value}

@@ -1,4 +1,4 @@
-"""What a Deployment asks for, with the usual where it says nothing."""
+"""The spec of a Deployment with its defaults."""
 
 from typing import Final
 
@@ -15,30 +15,30 @@ _USUAL_HISTORY: Final = 10
 
 
 def wanted(deployment: JsonObject) -> int:
-    """Return how many pods there should be."""
+    """Return the replicas."""
     return _wanted(deployment["spec"])
 
 
 def is_rolling(deployment: JsonObject) -> bool:
-    """Say whether new pods replace old ones little by little."""
+    """Say whether the strategy is RollingUpdate."""
     strategy = deployment["spec"].get("strategy") or {}
     return bool(strategy.get("type", ROLLING) == ROLLING)
 
 
 def surge(deployment: JsonObject) -> int:
-    """Return how many pods there may be beyond those wanted."""
+    """Return how many pods may exist beyond the replicas."""
     return _leeway(deployment["spec"])[0] if is_rolling(deployment) else 0
 
 
 def unavailable(deployment: JsonObject) -> int:
-    """Return how many of the pods wanted may be unavailable."""
+    """Return how many of the replicas may be unavailable."""
     if not is_rolling(deployment) or not wanted(deployment):
         return 0
     return min(_leeway(deployment["spec"])[1], wanted(deployment))
 
 
 def deadline(deployment: JsonObject) -> int | None:
-    """Return after how many seconds without progress a rollout has failed; None is never."""
+    """Return the progress deadline in seconds, None if there is none."""
     seconds = deployment["spec"].get("progressDeadlineSeconds", _USUAL_DEADLINE)
     return None if seconds is None or seconds >= _UNLIMITED else int(seconds)
 
@@ -60,7 +60,7 @@ def _read_leeway(spec: JsonObject) -> tuple[int, int]:
     total = _wanted(spec)
     more = share(rolling.get("maxSurge", _USUAL_SHARE), total, is_rounded_up=True)
     fewer = share(rolling.get("maxUnavailable", _USUAL_SHARE), total, is_rounded_up=False)
-    # Both may round to nothing, and then nothing would ever move.
+    # If both rounded to 0, the rollout could never progress.
     return (more, fewer) if more or fewer else (0, 1)
 
 

@@ -1,4 +1,4 @@
-"""Pods and names made of templates."""
+"""Pods and hashes made from pod templates."""
 
 from typing import Final
 from zlib import crc32
@@ -10,13 +10,13 @@ from karpy.sim.store.sharing import remembered
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels and nothing that looks like another, so that no hash is a word."""
+"""No vowels and no similar characters, so that no hash is a word."""
 _GENERATED_MAX: Final = 253
 _ENCODER: Final = msgspec.json.Encoder(order="sorted")
 
 
 def pod_of(template: JsonObject, namespace: str, owner: JsonObject) -> JsonObject:
-    """Return the pod that a template makes, without a name yet."""
+    """Return the pod of a template, without a name."""
     given = template.get("metadata") or {}
     meta = {
         field: given[field] for field in ("labels", "annotations", "finalizers") if given.get(field)
@@ -34,7 +34,7 @@ def with_label(obj: JsonObject, key: str, value: str) -> JsonObject:
 
 
 def hash_of(content: object, collisions: int | None = None) -> str:
-    """Return a short name for some content; after a collision another one."""
+    """Return a short hash of some content, which differs after a collision."""
     data = _ENCODER.encode(content)
     if collisions is not None:
         data += collisions.to_bytes(8, "little")
@@ -42,7 +42,7 @@ def hash_of(content: object, collisions: int | None = None) -> str:
 
 
 def is_same_template(one: JsonObject, other: JsonObject) -> bool:
-    """Say whether two templates make the same pods, whatever hash they carry."""
+    """Say whether two templates are equal apart from the hash label."""
     return content_of(one) == content_of(other)
 
 
@@ -53,4 +53,4 @@ def _without_hash(template: JsonObject) -> bytes:
 
 
 content_of: Final = remembered(_without_hash)
-"""What templates say, for comparing them."""
+"""Returns the encoded template without its hash label, for comparisons."""

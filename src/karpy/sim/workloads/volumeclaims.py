@@ -1,4 +1,4 @@
-"""The volume claims of a StatefulSet's pods: one per template and number, kept or not."""
+"""The PersistentVolumeClaims of StatefulSets: one per template and ordinal."""
 
 from typing import Final
 
@@ -10,12 +10,12 @@ _DELETE: Final = "Delete"
 
 
 def claim_name(stateful_set: JsonObject, template: JsonObject, ordinal: int) -> str:
-    """Return the name of the claim that a template makes for a number."""
+    """Return the name of the claim of a template and an ordinal."""
     return f"{template['metadata']['name']}-{stateful_set['metadata']['name']}-{ordinal}"
 
 
 def claims_for(stateful_set: JsonObject, ordinal: int) -> list[JsonObject]:
-    """Return the claims that the pod of a number needs."""
+    """Return the claims of the pod of an ordinal."""
     spec, namespace = stateful_set["spec"], stateful_set["metadata"]["namespace"]
     chosen = (spec.get("selector") or {}).get("matchLabels") or {}
     claims = []
@@ -40,7 +40,7 @@ def claims_for(stateful_set: JsonObject, ordinal: int) -> list[JsonObject]:
 
 
 def deletes_when(stateful_set: JsonObject, occasion: str) -> bool:
-    """Say whether claims go when the set is scaled down or deleted."""
+    """Say whether the retention policy deletes claims on an occasion: whenDeleted or whenScaled."""
     policy = stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     return bool(policy.get(occasion) == _DELETE)
 
@@ -49,10 +49,11 @@ def with_right_owners(
     claim: JsonObject, stateful_set: JsonObject, pod: JsonObject, *, is_condemned: bool
 ) -> JsonObject:
     """
-    Return a claim with the owners that the retention policy wants, itself if it has them.
+    Return a claim with the owner references of the retention policy, unchanged if it has them.
 
-    A claim of a pod that is scaled away goes with the pod; others go with the set. A claim of
-    another controller, or of an earlier set of that name, is left alone.
+    A condemned pod owns its claim if the policy deletes claims on scale-down; else the StatefulSet
+    owns the claim if the policy deletes claims with it. A claim of another controller, or of an
+    earlier StatefulSet of that name, is not changed.
     """
     meta = claim["metadata"]
     present = meta.get("ownerReferences") or []
@@ -74,7 +75,7 @@ def with_right_owners(
 
 
 def is_stale(claim: JsonObject, stateful_set: JsonObject, pod_name: str) -> bool:
-    """Say whether a claim still belongs to a pod that was scaled away, and will go with it."""
+    """Say whether a claim is owned by an earlier pod of that name and will be deleted with it."""
     if not deletes_when(stateful_set, "whenScaled"):
         return False
     return any(

@@ -6,7 +6,7 @@ from karpy.sim.budgets import Budgets
 from karpy.sim.collector import Collector
 from karpy.sim.quotas import Quotas
 from karpy.sim.store.store import Store
-from karpy.sim.workloads.controller import Controller, Surroundings
+from karpy.sim.workloads.controller import Controller, WorkloadContext
 from karpy.sim.workloads.cronjobs import CronJobs
 from karpy.sim.workloads.daemonsets import DaemonSets
 from karpy.sim.workloads.deployments import Deployments
@@ -20,10 +20,10 @@ from karpy.sim.workloads.statefulsets import StatefulSets
 
 class Workloads:
     """
-    Makes pods of whatever asks for them, counts them for budgets, and collects what is left over.
+    The workload controllers, the disruption controller and the garbage collector.
 
-    Pods that change within `patience_seconds` are looked at together: where many start at slightly
-    different times, one look costs less than many.
+    Changes of pods within `patience_seconds` are handled in one reconcile, which is cheaper where
+    many pods start at slightly different times.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Workloads:
         has_events: bool = True,
         patience_seconds: float = 0.1,
     ) -> None:
-        around = Surroundings(
+        context = WorkloadContext(
             store,
             clock,
             Recorder(store, clock) if has_events else None,
@@ -44,23 +44,23 @@ class Workloads:
             jobs=Family(store, JOB),
             patience_seconds=patience_seconds,
         )
-        self._families = (around.pods, around.replica_sets, around.revisions, around.jobs)
+        self._families = (context.pods, context.replica_sets, context.revisions, context.jobs)
         self._controllers: tuple[Controller, ...] = (
-            Deployments(around),
-            ReplicaSets(around),
-            ReplicationControllers(around),
-            StatefulSets(around),
-            DaemonSets(around),
-            Jobs(around),
-            CronJobs(around),
-            Expiry(around),
-            Budgets(around),
-            Quotas(around),
+            Deployments(context),
+            ReplicaSets(context),
+            ReplicationControllers(context),
+            StatefulSets(context),
+            DaemonSets(context),
+            Jobs(context),
+            CronJobs(context),
+            Expiry(context),
+            Budgets(context),
+            Quotas(context),
         )
         self._collector = Collector(store)
 
     def start(self) -> None:
-        """Look at everything there is, and then at whatever changes."""
+        """Start all controllers."""
         for family in self._families:
             family.start()
         for controller in self._controllers:
@@ -68,7 +68,7 @@ class Workloads:
         self._collector.start()
 
     def stop(self) -> None:
-        """Do nothing any more."""
+        """Stop all controllers."""
         self._collector.stop()
         for controller in self._controllers:
             controller.stop()

@@ -1,1 +1,1 @@
-"""LAW: what an API server refuses of built-in kinds; functions that name faults, in its words."""
+"""LAW: the validation of built-in kinds: functions that yield faults with upstream messages."""

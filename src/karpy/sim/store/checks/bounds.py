@@ -1,4 +1,4 @@
-"""What an API server refuses of LimitRanges and ResourceQuotas."""
+"""Validation of LimitRanges and ResourceQuotas."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -33,7 +33,7 @@ _ORDERED: Final = (
     ("min", "default", "default", "min value {} is greater than default value {}"),
     ("default", "max", "default", "default value {} is greater than max value {}"),
 )
-"""The smaller bound, the larger one, the field that is named, and what is said."""
+"""The smaller bound, the larger bound, the field of the fault, and its message."""
 _MILLI: Final = 1000
 _QUOTA_NAMES: Final = frozenset(
     {
@@ -82,7 +82,7 @@ _QUOTA_CONFLICTS: Final = (
 
 
 def check_limit_range(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a LimitRange."""
+    """Yield the faults of a LimitRange."""
     seen = set()
     for index, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
         path, title = f"spec.limits[{index}]", item.get("type")
@@ -128,7 +128,7 @@ def _check_order(bounds: JsonObject, name: str, path: str) -> Iterator[Fault]:
         less, more = bounds[small].get(name), bounds[large].get(name)
         if less is None or more is None or amount_of(less, name) <= amount_of(more, name):
             continue
-        # Of a default that is wrong, an API server shows the other bound.
+        # For a wrong default, an API server shows the value of the other bound.
         shown = bounds["max"].get(name) if (small, large) == ("default", "max") else None
         value = shown or (less if small == "min" and field != "defaultRequest" else None)
         yield invalid(
@@ -152,7 +152,7 @@ def _check_ratio(bounds: JsonObject, name: str, path: str) -> Iterator[Fault]:
 
 
 def check_resource_quota(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a ResourceQuota."""
+    """Yield the faults of a ResourceQuota."""
     spec = obj.get("spec") or {}
     for name, value in (spec.get("hard") or {}).items():
         if name not in _QUOTA_NAMES and "/" not in name and not name.startswith(_QUOTA_PREFIXES):
@@ -171,14 +171,14 @@ def check_resource_quota(obj: JsonObject) -> Iterator[Fault]:
 
 
 def compare_resource_quotas(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a ResourceQuota must not have changed: its scopes."""
+    """Yield the forbidden changes of a ResourceQuota: its scopes are immutable."""
     now, was = (each.get("spec") or {} for each in (new, old))
     if set(now.get("scopes") or ()) != set(was.get("scopes") or ()):
         yield invalid("spec.scopes", now.get("scopes") or [], IMMUTABLE)
 
 
 def _is_misplaced(scope: str, name: str) -> bool:
-    """Say whether a scope means nothing for a resource."""
+    """Say whether a scope does not apply to a resource."""
     if scope in {"BestEffort", "VolumeAttributesClass"}:
         return name not in _OF_SCOPE[scope]
     is_of_pods = name in _OF_PODS or name.startswith(("requests.", "limits.", "hugepages-"))

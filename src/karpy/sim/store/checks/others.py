@@ -1,4 +1,4 @@
-"""What an API server refuses of nodes, services, budgets, volumes and definitions."""
+"""Validation of nodes, services, budgets, volumes, classes and CustomResourceDefinitions."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -30,7 +30,7 @@ _CLASS_FIXED: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBind
 
 
 def check_node(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a Node."""
+    """Yield the faults of a Node."""
     seen = set()
     for index, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
         path = f"metadata.taints[{index}]"
@@ -56,7 +56,7 @@ def check_node(obj: JsonObject) -> Iterator[Fault]:
 
 
 def compare_nodes(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a Node must not have changed."""
+    """Yield the forbidden changes of a Node."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     for field, name in (("providerID", "providerID"), ("podCIDRs", "podCIDR")):
         if was.get(field) and now.get(field) != was[field]:
@@ -65,7 +65,7 @@ def compare_nodes(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
 
 
 def check_service(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a Service."""
+    """Yield the faults of a Service."""
     spec = obj.get("spec") or {}
     kind = spec.get("type")
     if kind not in _SERVICES:
@@ -86,7 +86,7 @@ def check_service(obj: JsonObject) -> Iterator[Fault]:
 
 
 def compare_services(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a Service must not have changed: its address."""
+    """Yield the forbidden changes of a Service: its address is immutable."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     address = was.get("clusterIP")
     is_kept = now.get("type") == "ExternalName" or was.get("type") == "ExternalName"
@@ -96,7 +96,7 @@ def compare_services(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
 
 
 def check_budget(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a PodDisruptionBudget."""
+    """Yield the faults of a PodDisruptionBudget."""
     spec = obj.get("spec") or {}
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         yield invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set")
@@ -126,7 +126,7 @@ def _check_share(value: object, path: str) -> Iterator[Fault]:
 
 
 def check_claim(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a PersistentVolumeClaim."""
+    """Yield the faults of a PersistentVolumeClaim."""
     spec = obj.get("spec") or {}
     modes = spec.get("accessModes") or ()
     if not modes:
@@ -142,7 +142,7 @@ def check_claim(obj: JsonObject) -> Iterator[Fault]:
 
 
 def compare_claims(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a PersistentVolumeClaim must not have changed: nearly everything."""
+    """Yield the forbidden changes of a PersistentVolumeClaim: most of its spec is immutable."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     is_bound = (old.get("status") or {}).get("phase") == "Bound"
     free = {"resources", "volumeAttributesClassName"} if is_bound else set()
@@ -159,20 +159,20 @@ def compare_claims(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
 
 
 def check_class(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a StorageClass."""
+    """Yield the faults of a StorageClass."""
     if not obj.get("provisioner"):
         yield required("provisioner")
 
 
 def compare_classes(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a StorageClass must not have changed."""
+    """Yield the forbidden changes of a StorageClass."""
     for field in _CLASS_FIXED:
         if new.get(field) != old.get(field):
             yield invalid(field, new.get(field), IMMUTABLE)
 
 
 def check_priority_class(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a PriorityClass."""
+    """Yield the faults of a PriorityClass."""
     name = obj["metadata"]["name"]
     is_system = name.startswith("system-")
     if is_system and name not in {"system-cluster-critical", "system-node-critical"}:
@@ -186,7 +186,7 @@ def check_priority_class(obj: JsonObject) -> Iterator[Fault]:
 
 
 def compare_priority_classes(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a PriorityClass must not have changed."""
+    """Yield the forbidden changes of a PriorityClass."""
     if new.get("value") != old.get("value"):
         yield forbidden_field("value", "may not be changed in an update.")
     if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
@@ -194,7 +194,7 @@ def compare_priority_classes(new: JsonObject, old: JsonObject) -> Iterator[Fault
 
 
 def check_runtime_class(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a RuntimeClass."""
+    """Yield the faults of a RuntimeClass."""
     if not obj.get("handler"):
         yield required("handler")
     try:
@@ -204,13 +204,13 @@ def check_runtime_class(obj: JsonObject) -> Iterator[Fault]:
 
 
 def compare_runtime_classes(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a RuntimeClass must not have changed."""
+    """Yield the forbidden changes of a RuntimeClass."""
     if new.get("handler") != old.get("handler"):
         yield invalid("handler", new.get("handler"), IMMUTABLE)
 
 
 def check_definition(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a CustomResourceDefinition, as far as serving it needs."""
+    """Yield the faults of a CustomResourceDefinition that prevent serving it."""
     spec = obj.get("spec") or {}
     names, group = spec.get("names") or {}, spec.get("group")
     expected = f"{names.get('plural')}.{group}"
@@ -236,7 +236,7 @@ def check_definition(obj: JsonObject) -> Iterator[Fault]:
 
 
 def compare_definitions(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a CustomResourceDefinition must not have changed."""
+    """Yield the forbidden changes of a CustomResourceDefinition."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     for field in ("group", "scope"):
         if now.get(field) != was.get(field):

@@ -1,4 +1,4 @@
-"""What an API server refuses of pods and of the templates of pods."""
+"""Validation of pods and pod templates."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -39,17 +39,17 @@ _UPDATABLE: Final = (
 
 
 class NoQuantity(ValueError):
-    """A text where a quantity should be; a typed server cannot even read the object."""
+    """A value that is no quantity: a typed server cannot decode the object."""
 
 
 def check_pod(pod: JsonObject) -> list[Fault]:
-    """Name what is wrong with a pod."""
+    """Return the faults of a pod."""
     spec = pod.get("spec")
     return _pod_faults(spec) if spec else [required("spec.containers")]
 
 
 def check_template(template: JsonObject | None, path: str) -> Iterator[Fault]:
-    """Name what is wrong with the template of pods."""
+    """Yield the faults of a pod template."""
     if not template:
         yield required(path)
         return
@@ -144,7 +144,7 @@ def _check_ports(ports: list[JsonObject] | tuple[()], path: str) -> Iterator[Fau
 
 
 def check_resources(resources: JsonObject, path: str) -> Iterator[Fault]:
-    """Name what is wrong with requests and limits; raise NoQuantity for what is none."""
+    """Yield the faults of requests and limits; raise NoQuantity for a value that is none."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     yield from _check_amounts(limits, f"{path}.limits")
     yield from _check_amounts(requests, f"{path}.requests")
@@ -184,7 +184,7 @@ def _may_exceed(resource: str) -> bool:
 
 
 def amount_of(value: object, resource: str) -> int:
-    """Return how much a quantity is; raise NoQuantity if it is none."""
+    """Return the amount of a quantity; raise NoQuantity if it is none."""
     text = canonical(value)
     if text is None:
         raise NoQuantity(_QUANTITY)
@@ -230,7 +230,7 @@ def _check_spreads(spec: JsonObject, path: str) -> Iterator[Fault]:
 
 
 def compare_pods(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a pod must not have changed: nearly everything."""
+    """Yield the forbidden changes of a pod: most of its spec is immutable."""
     now, was = new.get("spec") or {}, old["spec"]
     for kind in ("containers", "initContainers"):
         if len(now.get(kind) or ()) != len(was.get(kind) or ()):
@@ -272,7 +272,7 @@ def _compare_tolerations(
 
 
 def _fixed(spec: JsonObject, was: JsonObject, *, is_gated: bool) -> JsonObject:
-    """Return the part of a spec that must stay what it was."""
+    """Return the immutable part of a spec."""
     fixed = _without(spec, "activeDeadlineSeconds", "tolerations", "schedulingGates")
     for kind in ("containers", "initContainers"):
         if kind in fixed:

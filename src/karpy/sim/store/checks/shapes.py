@@ -1,4 +1,4 @@
-"""Whether fields hold what their type says: later checks rely on it."""
+"""Type checks of fields, on which later checks rely."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from karpy.sim.store.answers import unreadable
 from karpy.sim.store.quantities import LIMIT_BOUNDS
 
 Shape: TypeAlias = "type | Mapping[str, Shape] | list[Shape] | tuple[Shape]"
-"""A type; fields of an object; a list of one shape; a tuple: an object with values of one shape."""
+"""A type, the fields of an object, a list of one shape, or, as a tuple, a map of one shape."""
 
 _TEXTS: Final[Shape] = (str,)
 _SELECTOR: Final[Shape] = {
@@ -144,7 +144,7 @@ _STATUSES: Final[dict[tuple[str, str], Shape]] = {
 
 
 def _compiled(shape: Shape) -> type:
-    """Make a type of a shape, which msgspec checks in a microsecond; null is always allowed."""
+    """Return a msgspec type for a shape; null is allowed everywhere."""
     if isinstance(shape, type):
         return shape
     if isinstance(shape, list):
@@ -164,15 +164,15 @@ class ShapeCheck:
         name = (kind.group, kind.name)
         self._kind = kind
         self._latest: JsonObject | None = None
-        """What was found to be right last: pods of one workload are made of one object."""
+        """The parts last found valid: pods of one workload share them."""
         self._parts = {"metadata": _compiled(_METADATA)}
-        # The rest of custom resources is their validator's business.
+        # The other fields of custom resources are checked by their schema.
         if kind in BUILT_IN:
             self._parts["spec"] = _compiled(_SPECS.get(name, {}))
             self._parts["status"] = _compiled(_STATUSES.get(name, _CONDITIONS))
 
     def check(self, obj: JsonObject, old: JsonObject | None = None) -> None:
-        """Raise BadRequest if a field has the wrong type; what is shared with `old` has not."""
+        """Raise BadRequest if a field has the wrong type; parts shared with `old` are skipped."""
         if obj is self._latest:
             return
         for part, shape in self._parts.items():
@@ -186,7 +186,7 @@ class ShapeCheck:
         self._latest = obj
 
     def _refusal(self, problem: str, part: str) -> BadRequest:
-        """Say it the way a typed server does: the value found, the field, the type it has."""
+        """Return the error of a typed server, with the value, the field and its type."""
         match = _PROBLEM.match(problem)
         assert match is not None
         found, expected = match["found"], match["expected"].removesuffix(" | null")

@@ -1,4 +1,4 @@
-"""What an API server refuses of Deployments, Jobs and their kin."""
+"""Validation of workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -33,7 +33,7 @@ _SET_CHANGEABLE: Final = frozenset(
 
 
 def check_workload(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a Deployment, ReplicaSet, StatefulSet or DaemonSet."""
+    """Yield the faults of a Deployment, ReplicaSet, StatefulSet or DaemonSet."""
     spec = obj.get("spec") or {}
     kind = obj["kind"].lower()
     yield from _check_numbers(spec, _NUMBERS)
@@ -54,12 +54,12 @@ def check_workload(obj: JsonObject) -> Iterator[Fault]:
 
 
 def check_pod_template(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a PodTemplate."""
+    """Yield the faults of a PodTemplate."""
     yield from check_template(obj.get("template"), "template")
 
 
 def check_replication_controller(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a ReplicationController."""
+    """Yield the faults of a ReplicationController."""
     spec = obj.get("spec") or {}
     yield from _check_numbers(spec, _NUMBERS)
     if not spec.get("selector"):
@@ -70,12 +70,12 @@ def check_replication_controller(obj: JsonObject) -> Iterator[Fault]:
 
 
 def check_job(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a Job."""
+    """Yield the faults of a Job."""
     yield from _check_job_spec(obj.get("spec") or {}, "spec")
 
 
 def check_cron_job(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with a CronJob."""
+    """Yield the faults of a CronJob."""
     spec = obj.get("spec") or {}
     if not spec.get("schedule"):
         yield required("spec.schedule")
@@ -98,14 +98,14 @@ def _check_job_spec(spec: JsonObject, path: str) -> Iterator[Fault]:
 
 
 def compare_workloads(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a workload must not have changed: its selector."""
+    """Yield the forbidden changes of a workload: its selector is immutable."""
     selector = (new.get("spec") or {}).get("selector")
     if selector != (old.get("spec") or {}).get("selector"):
         yield invalid("spec.selector", selector, IMMUTABLE)
 
 
 def compare_stateful_sets(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a StatefulSet must not have changed: most of it."""
+    """Yield the forbidden changes of a StatefulSet: most of its spec is immutable."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     if any(now.get(key) != was.get(key) for key in {**now, **was} if key not in _SET_CHANGEABLE):
         yield forbidden_field(
@@ -117,7 +117,7 @@ def compare_stateful_sets(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
 
 
 def compare_jobs(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
-    """Name what of a Job must not have changed."""
+    """Yield the forbidden changes of a Job."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     for field in _JOB_FIXED:
         if now.get(field) != was.get(field):
@@ -137,7 +137,7 @@ def _is_elastic(now: JsonObject, was: JsonObject) -> bool:
 
 
 def check_selector(selector: JsonObject, path: str) -> Iterator[Fault]:
-    """Name what is wrong with a label selector."""
+    """Yield the faults of a label selector."""
     yield from check_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, each in enumerate(selector.get("matchExpressions") or ()):
         where = f"{path}.matchExpressions[{index}]"
@@ -171,7 +171,7 @@ def _list_template_faults(template: JsonObject | None) -> list[Fault]:
     return list(check_template(template, "spec.template"))
 
 
-# A workload that is scaled keeps both.
+# A scaled workload shares its selector and its template with its last version.
 _readable: Final = remembered(_read)
 _selector_faults: Final = remembered(_list_selector_faults)
 _template_faults: Final = remembered(_list_template_faults)

@@ -1,1 +1,1 @@
-"""LAW: what an API server fills in; functions of an object that share what they leave alone."""
+"""LAW: the defaults of built-in kinds: functions of an object that share its unchanged parts."""

@@ -1,4 +1,4 @@
-"""What an API server fills in for nodes, services and the smaller kinds."""
+"""Defaults of nodes, services and smaller kinds."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ _AMOUNTS: Final = remembered(canonical_amounts)
 
 
 def default_node(obj: JsonObject) -> JsonObject:
-    """Fill in a Node: what it can give is what it has, unless it says so."""
+    """Set the defaults of a Node: allocatable is the capacity."""
 
     def fill(status: JsonObject) -> JsonObject:
         status = changed(status, "capacity", _AMOUNTS)
@@ -27,7 +27,7 @@ def default_node(obj: JsonObject) -> JsonObject:
 
 
 def default_service(obj: JsonObject) -> JsonObject:
-    """Fill in a Service."""
+    """Set the defaults of a Service."""
 
     def fill(spec: JsonObject) -> JsonObject:
         spec = filled(without_nulls(spec), {"sessionAffinity": "None", "type": "ClusterIP"})
@@ -49,7 +49,7 @@ def _port(port: JsonObject) -> JsonObject:
 
 
 def begin_service(obj: JsonObject) -> JsonObject:
-    """Give a new Service its address, out of its UID, and an empty status."""
+    """Set the address of a new Service, derived from its UID, and an empty status."""
     spec = obj.get("spec") or {}
     if spec.get("type") != "ExternalName" and not spec.get("clusterIP"):
         digits = obj["metadata"]["uid"].replace("-", "")
@@ -60,7 +60,7 @@ def begin_service(obj: JsonObject) -> JsonObject:
 
 
 def keep_address(new: JsonObject, old: JsonObject) -> JsonObject:
-    """Let a Service keep its address if it is written anew without one."""
+    """Keep the address of a Service if a replacement omits it."""
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     if "ExternalName" in {spec.get("type"), was.get("type")} or spec.get("clusterIP"):
         return new
@@ -70,17 +70,17 @@ def keep_address(new: JsonObject, old: JsonObject) -> JsonObject:
 
 
 def default_secret(obj: JsonObject) -> JsonObject:
-    """Fill in a Secret."""
+    """Set the defaults of a Secret."""
     return filled(obj, {"type": "Opaque"})
 
 
 def default_priority_class(obj: JsonObject) -> JsonObject:
-    """Fill in a PriorityClass."""
+    """Set the defaults of a PriorityClass."""
     return filled({"value": 0, **obj}, {"preemptionPolicy": "PreemptLowerPriority"})
 
 
 def default_limit_range(obj: JsonObject) -> JsonObject:
-    """Fill in a LimitRange: what one bound of containers says of the others."""
+    """Set the defaults of a LimitRange: absent container bounds follow from the given ones."""
     return changed(
         obj, "spec", lambda spec: changed(spec, "limits", each_changed(_limit_range_item))
     )
@@ -105,12 +105,12 @@ def default_runtime_class(obj: JsonObject) -> JsonObject:
 
 
 def default_budget(obj: JsonObject) -> JsonObject:
-    """Leave nulls out of a PodDisruptionBudget."""
+    """Remove null fields of a PodDisruptionBudget."""
     return changed(obj, "spec", without_nulls)
 
 
 def begin_budget(obj: JsonObject) -> JsonObject:
-    """Give a new PodDisruptionBudget a status that allows nothing until its pods are counted."""
+    """Set a status without allowed disruptions until the pods are counted."""
     return {
         **obj,
         "status": {
@@ -123,7 +123,7 @@ def begin_budget(obj: JsonObject) -> JsonObject:
 
 
 def default_definition(obj: JsonObject) -> JsonObject:
-    """Fill in a CustomResourceDefinition."""
+    """Set the defaults of a CustomResourceDefinition."""
 
     def fill(spec: JsonObject) -> JsonObject:
         names = spec.get("names") or {}

@@ -1,4 +1,4 @@
-"""What an API server fills in for pods and for the templates of pods."""
+"""Defaults of pods and pod templates."""
 
 from typing import Final
 
@@ -42,12 +42,12 @@ _NO_EXECUTE: Final = "NoExecute"
 
 
 def default_template_spec(spec: JsonObject) -> JsonObject:
-    """Fill in the spec of a pod template."""
+    """Set the defaults of the spec of a pod template."""
     return _template_spec(spec)
 
 
 def default_pod(pod: JsonObject) -> JsonObject:
-    """Fill in a pod, as admission does too."""
+    """Set the defaults of a pod, including those of admission plugins."""
     spec = pod.get("spec")
     if not isinstance(spec, dict):
         return pod
@@ -163,7 +163,7 @@ def _volume(volume: JsonObject) -> JsonObject:
 
 
 def _with_patience(spec: JsonObject) -> JsonObject:
-    """Let a pod stay for five minutes on a node that is in trouble, as admission does."""
+    """Add tolerations of five minutes for not-ready and unreachable nodes, as admission does."""
     tolerations = spec.get("tolerations") or []
     added = [
         {
@@ -187,7 +187,7 @@ def _covers(toleration: JsonObject, key: str) -> bool:
 
 
 def begin_pod(pod: JsonObject) -> JsonObject:
-    """Give a new pod the status that it starts with."""
+    """Set the initial status of a new pod."""
     spec = pod.get("spec") or {}
     status = _first_status(spec)
     if spec.get("schedulingGates"):
@@ -212,7 +212,7 @@ _first_status: Final = remembered(_pending)
 
 
 def _qos_class(spec: JsonObject) -> str:
-    """Say how a pod ranks when a node runs out of something."""
+    """Return the QoS class of a pod."""
     containers = [
         each for name in _CONTAINERS for each in spec.get(name) or () if isinstance(each, dict)
     ]

@@ -1,4 +1,4 @@
-"""What an API server fills in for volumes, their claims and classes."""
+"""Defaults of PersistentVolumes, PersistentVolumeClaims and StorageClasses."""
 
 from typing import Final
 
@@ -10,23 +10,23 @@ _FILESYSTEM: Final = "Filesystem"
 
 
 def default_claim(obj: JsonObject) -> JsonObject:
-    """Fill in a PersistentVolumeClaim."""
+    """Set the defaults of a PersistentVolumeClaim."""
     return changed(obj, "spec", lambda spec: default_claim_spec(without_nulls(spec)))
 
 
 def default_claim_spec(spec: JsonObject) -> JsonObject:
-    """Fill in what a claim asks for."""
+    """Set the defaults of a claim's spec."""
     spec = filled(spec, {"volumeMode": _FILESYSTEM})
     return changed(spec, "resources", lambda asked: changed(asked, "requests", canonical_amounts))
 
 
 def begin_claim(obj: JsonObject) -> JsonObject:
-    """Give a new claim its phase."""
+    """Set the phase of a new claim."""
     return {**obj, "status": {"phase": "Pending"}}
 
 
 def default_volume(obj: JsonObject) -> JsonObject:
-    """Fill in a PersistentVolume."""
+    """Set the defaults of a PersistentVolume."""
 
     def fill(spec: JsonObject) -> JsonObject:
         spec = filled(
@@ -42,11 +42,11 @@ def default_volume(obj: JsonObject) -> JsonObject:
 
 
 def begin_volume(obj: JsonObject) -> JsonObject:
-    """Give a new volume its phase."""
+    """Set the phase of a new volume."""
     since = obj["metadata"]["creationTimestamp"]
     return {**obj, "status": {"phase": "Pending", "lastPhaseTransitionTime": since}}
 
 
 def default_class(obj: JsonObject) -> JsonObject:
-    """Fill in a StorageClass."""
+    """Set the defaults of a StorageClass."""
     return filled(without_nulls(obj), {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})

@@ -1,4 +1,4 @@
-"""What an API server fills in for Deployments, Jobs and their kin."""
+"""Defaults of workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs."""
 
 from collections.abc import Callable
 from typing import Final
@@ -16,7 +16,7 @@ _BACKOFF_MAX: Final = 2**31 - 1
 
 
 def default_deployment(obj: JsonObject) -> JsonObject:
-    """Fill in a Deployment."""
+    """Set the defaults of a Deployment."""
 
     def fill(spec: JsonObject) -> JsonObject:
         spec = filled(
@@ -33,17 +33,17 @@ def default_deployment(obj: JsonObject) -> JsonObject:
 
 
 def default_replica_set(obj: JsonObject) -> JsonObject:
-    """Fill in a ReplicaSet."""
+    """Set the defaults of a ReplicaSet."""
     return _with_spec(obj, lambda spec: filled(spec, {"replicas": 1}))
 
 
 def default_pod_template(obj: JsonObject) -> JsonObject:
-    """Fill in a PodTemplate."""
+    """Set the defaults of a PodTemplate."""
     return _with_template(obj)
 
 
 def default_replication_controller(obj: JsonObject) -> JsonObject:
-    """Fill in a ReplicationController; its pods' labels are its selector and its own labels."""
+    """Set the defaults of a ReplicationController: selector and labels are those of its pods."""
     obj = _with_spec(obj, lambda spec: filled(spec, {"replicas": 1}))
     labels = _template_labels(obj)
     if not labels:
@@ -55,7 +55,7 @@ def default_replication_controller(obj: JsonObject) -> JsonObject:
 
 
 def default_daemon_set(obj: JsonObject) -> JsonObject:
-    """Fill in a DaemonSet."""
+    """Set the defaults of a DaemonSet."""
 
     def fill(spec: JsonObject) -> JsonObject:
         spec = filled(spec, {"revisionHistoryLimit": 10})
@@ -70,7 +70,7 @@ def default_daemon_set(obj: JsonObject) -> JsonObject:
 
 
 def default_stateful_set(obj: JsonObject) -> JsonObject:
-    """Fill in a StatefulSet."""
+    """Set the defaults of a StatefulSet."""
 
     def fill(spec: JsonObject) -> JsonObject:
         spec = filled(
@@ -109,7 +109,7 @@ def _claim_template(claim: JsonObject) -> JsonObject:
 
 
 def default_job(obj: JsonObject) -> JsonObject:
-    """Fill in a Job."""
+    """Set the defaults of a Job."""
     obj = _with_spec(obj, default_job_spec)
     labels = _template_labels(obj)
     meta = obj["metadata"]
@@ -119,7 +119,7 @@ def default_job(obj: JsonObject) -> JsonObject:
 
 
 def default_job_spec(spec: JsonObject) -> JsonObject:
-    """Fill in how a Job runs."""
+    """Set the defaults of the spec of a Job."""
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec = {**spec, "completions": 1, "parallelism": 1}
     backoff = _BACKOFF_MAX if spec.get("backoffLimitPerIndex") is not None else 6
@@ -138,7 +138,7 @@ def default_job_spec(spec: JsonObject) -> JsonObject:
 
 
 def begin_job(obj: JsonObject) -> JsonObject:
-    """Have a new Job select its own pods by its UID."""
+    """Set the selector and the pod labels of a new Job from its UID."""
     spec, meta = obj.get("spec") or {}, obj["metadata"]
     if spec.get("manualSelector"):
         return _with_status(obj)
@@ -149,7 +149,7 @@ def begin_job(obj: JsonObject) -> JsonObject:
     given = template_meta.get("labels") or {}
     labels = {**given, **names}
     if (meta.get("labels") or {}) == given:
-        # A Job without labels has those of its pods.
+        # A Job without labels gets those of its pods.
         obj = {**obj, "metadata": {**meta, "labels": labels}}
     selector = spec.get("selector") or {}
     spec = {
@@ -161,7 +161,7 @@ def begin_job(obj: JsonObject) -> JsonObject:
 
 
 def default_cron_job(obj: JsonObject) -> JsonObject:
-    """Fill in a CronJob; the defaults of its Jobs come when they are made."""
+    """Set the defaults of a CronJob; its Jobs get theirs when they are created."""
 
     def fill(spec: JsonObject) -> JsonObject:
         spec = filled(
@@ -191,22 +191,22 @@ def _with_status(obj: JsonObject) -> JsonObject:
 
 
 def begin_with_empty_status(obj: JsonObject) -> JsonObject:
-    """Give a new object the empty status that typed clients expect."""
+    """Set the empty status that typed clients expect."""
     return _with_status(obj)
 
 
 def begin_replicas(obj: JsonObject) -> JsonObject:
-    """Give a new object a status that counts nothing yet."""
+    """Set a status of zero replicas."""
     return {**obj, "status": {"replicas": 0}}
 
 
 def begin_stateful_set(obj: JsonObject) -> JsonObject:
-    """Give a new StatefulSet a status that counts nothing yet."""
+    """Set the status of a new StatefulSet: zero replicas."""
     return {**obj, "status": {"replicas": 0, "availableReplicas": 0}}
 
 
 def begin_daemon_set(obj: JsonObject) -> JsonObject:
-    """Give a new DaemonSet a status that counts nothing yet, and number its template."""
+    """Set the status of a new DaemonSet, and the number of its template."""
     counts = (
         "currentNumberScheduled",
         "numberMisscheduled",
@@ -217,7 +217,7 @@ def begin_daemon_set(obj: JsonObject) -> JsonObject:
 
 
 def keep_template_number(new: JsonObject, old: JsonObject) -> JsonObject:
-    """Count the templates that a DaemonSet has had."""
+    """Increase the template number of a DaemonSet if its template changed."""
     noted = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_NUMBER, "")
     number = as_integer(noted) or 0
     is_same = (new.get("spec") or {}).get("template") == old["spec"].get("template")
