@@ -25,13 +25,13 @@ from karpy.codec.aws.instancetypes import read_instance_types
 from karpy.codec.karpbench import read_workload
 from karpy.core.aws.catalog import CatalogMaker
 from karpy.core.scheduling.decide import decide
-from karpy.model.ec2 import InstanceSettings, Market, Region
+from karpy.model.ec2 import Ec2Market, InstanceSettings, Region
 from karpy.model.instances import Catalog
 from karpy.model.snapshot import Snapshot
 from karpy.sim.clock import LoopClock
 from karpy.sim.ec2.calls import MemoryCalls
 from karpy.sim.ec2.cloud import Ec2Cloud
-from karpy.sim.ec2.machines import Machines as Metal
+from karpy.sim.ec2.machines import SimulatedMachines as Metal
 from karpy.sim.kubelets.hardware import Hardware
 from karpy.sim.loop import run
 from karpy.sim.world import START
@@ -82,7 +82,7 @@ def _region(answers: Sequence[object], zones: Mapping[str, Sequence[str]]) -> Re
     infos, _ = read_instance_types(answers)
     prices = {each.name: each.vcpus * 48_000 for each in infos}
     sold = {name: frozenset(some) for name, some in zones.items()}
-    return Region(REGION, infos, Market(sold, on_demand=prices))
+    return Region(REGION, infos, Ec2Market(sold, on_demand=prices))
 
 
 def _catalog(

@@ -49,7 +49,7 @@ from karpy.sim.loop import run
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.conditions import is_true
 from karpy.sim.world import World, WorldSettings
-from karpy.wiring.operator import Operator
+from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.surface import Surface
 
 PAGE: Final = Path("docs/benchmarks.md")
@@ -302,7 +302,7 @@ class Run:
         again = sum(count > 1 for count in self._ledger.launches.values())
         return Outcome(_price(nodes), len(nodes), again, now() - began)
 
-    def _operator(self, which: PodNomination) -> Operator:
+    def _operator(self, which: PodNomination) -> KarpyOperator:
         world, ledger = self._world, self._ledger
         surface = Surface(
             objects=world.objects,
@@ -312,7 +312,7 @@ class Run:
             nominations=Paced(world),
         )
         options = Options(nominate_pods=which)
-        return Operator(surface, options, notices=ledger, voice=ledger, journal=ledger)
+        return KarpyOperator(surface, options, notices=ledger, voice=ledger, journal=ledger)
 
     def _make_kwok(self) -> KwokProvider:
         world = self._world

@@ -23,7 +23,7 @@ from benchmarks.peer.measuring import KARPY, OperatorEnded, command_of, prepare
 from benchmarks.peer.scenarios import deployment
 from benchmarks.peer.usage import usage_of
 from karpy.adapters.controlplane.building import ensure_programs
-from karpy.adapters.controlplane.operators import Operator
+from karpy.adapters.controlplane.operators import OperatorProcess
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.kube.connection import Connection, find_access
 from karpy.errors import KarpyError
@@ -68,7 +68,7 @@ def main(words: Sequence[str] | None = None) -> int:
         programs = ensure_programs(os.environ, tell)
         with ControlPlane(programs) as plane:
             prepare(plane)
-            with Operator(plane, command_of(KARPY, os.environ), name="karpy") as process:
+            with OperatorProcess(plane, command_of(KARPY, os.environ), name="karpy") as process:
                 rest = asyncio.run(_measure(plane, process, asked.nodes, asked.seconds))
     except (KarpyError, OperatorEnded) as error:
         print(f"resting: {error}")
@@ -81,7 +81,9 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0 if rest.is_complete and rest.share <= SHARE_MAX else _MISSED
 
 
-async def _measure(plane: ControlPlane, process: Operator, nodes: int, seconds: float) -> Rest:
+async def _measure(
+    plane: ControlPlane, process: OperatorProcess, nodes: int, seconds: float
+) -> Rest:
     pods = _PODS_PER_NODE * nodes
     async with Connection(find_access(kubeconfig=str(plane.kubeconfig)), rate=None) as connection:
         objects = connection.objects

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from benchmarks.peer.scenarios import NODE_CLASS, NODE_POOL, Scenario
 from benchmarks.peer.usage import Usage, usage_of
 from karpy.adapters.controlplane.bundles import PEER
-from karpy.adapters.controlplane.operators import NAMESPACE, Operator
+from karpy.adapters.controlplane.operators import NAMESPACE, OperatorProcess
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.controlplane.programs import find_program, require_programs
 from karpy.adapters.kube.connection import Connection, find_access
@@ -110,7 +110,7 @@ def measure(
     """Measure an operator on a control plane of its own; `home` keeps its logs."""
     with ControlPlane(programs, home) as plane:
         prepare(plane)
-        with Operator(plane, argv, name=operator.lower()) as process:
+        with OperatorProcess(plane, argv, name=operator.lower()) as process:
             return asyncio.run(_measure(plane, process, scenario, operator, seconds_max))
 
 
@@ -137,7 +137,11 @@ _PRICES: Final = {
 
 
 async def _measure(
-    plane: ControlPlane, process: Operator, scenario: Scenario, operator: str, seconds_max: float
+    plane: ControlPlane,
+    process: OperatorProcess,
+    scenario: Scenario,
+    operator: str,
+    seconds_max: float,
 ) -> Run:
     async with Connection(find_access(kubeconfig=str(plane.kubeconfig)), rate=None) as connection:
         await asyncio.sleep(_SECONDS_TO_SETTLE)
@@ -149,7 +153,11 @@ async def _measure(
 
 
 async def _scale_out(
-    objects: Objects, process: Operator, scenario: Scenario, operator: str, seconds_max: float
+    objects: Objects,
+    process: OperatorProcess,
+    scenario: Scenario,
+    operator: str,
+    seconds_max: float,
 ) -> Run:
     deployments = scenario.deployments
     wanted = sum(each["spec"]["replicas"] for each in deployments)
@@ -183,7 +191,7 @@ async def _scale_out(
 
 
 async def _scale_in(
-    objects: Objects, process: Operator, scenario: Scenario, seconds_max: float
+    objects: Objects, process: OperatorProcess, scenario: Scenario, seconds_max: float
 ) -> ScaleIn:
     """Scale all Deployments in, and wait until the nodes stop changing."""
     left, before, used = scenario.replicas_left, await _nodes(objects), _usage(process)
@@ -212,7 +220,7 @@ async def _scale_in(
     )
 
 
-def _usage(process: Operator) -> Usage:
+def _usage(process: OperatorProcess) -> Usage:
     """Return the usage of the operator so far; raise OperatorEnded if its process ended."""
     used = usage_of(process.pid)
     if not process.is_running:

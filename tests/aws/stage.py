@@ -17,13 +17,13 @@ from karpy.ports.objects import Patch, PatchType, Query
 from karpy.sim.crashes import Life
 from karpy.sim.ec2.calls import MemoryCalls
 from karpy.sim.ec2.cloud import Ec2Cloud
-from karpy.sim.ec2.machines import Machines
+from karpy.sim.ec2.machines import SimulatedMachines
 from karpy.sim.faults import Faults
 from karpy.sim.faultyports import FaultyObjects
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.clouds.aws import open_with
-from karpy.wiring.clouds.registry import Site, surface_of
-from karpy.wiring.operator import Operator
+from karpy.wiring.clouds.registry import ProviderInputs, surface_of
+from karpy.wiring.operator import KarpyOperator
 from tests.scenarios.stage import NAMESPACE, Quiet
 
 REGION: Final = "us-west-2"
@@ -50,7 +50,7 @@ class AwsStage:
         self.store = self.world.store
         types = _types(families)
         self.tables = Tables(REGION, known_prices(REGION), types, zones_of(REGION))
-        self.machines = Machines(self.world.kubelets, types.values())
+        self.machines = SimulatedMachines(self.world.kubelets, types.values())
         self.ec2 = Ec2Cloud(self.tables, self.world.clock, self.machines)
         self.options = options
         self.faults = Faults()
@@ -86,13 +86,13 @@ class AwsStage:
         objects, clock = FaultyObjects(self.world.objects, self.faults), self.world.clock
         recorder = EventRecorder(objects, clock, instance="karpy")
         calls = MemoryCalls(self.ec2, self.aws_faults)
-        site = Site(
+        site = ProviderInputs(
             *(objects, self.world.objects, clock, recorder, self.options),
             authority=AUTHORITY,
             on_remark=self.voice.remark,
         )
         cloud = await open_with(site, calls)
-        operator = Operator(
+        operator = KarpyOperator(
             surface_of(site, cloud), self.options, notices=recorder, voice=self.voice
         )
         cloud.provider.start()

@@ -11,7 +11,7 @@ from karpy.codec.fields import JsonObject
 from karpy.sim.clock import LoopClock
 from karpy.sim.ec2.calls import MemoryCalls
 from karpy.sim.ec2.cloud import Ec2Cloud
-from karpy.sim.ec2.machines import Machines as Metal
+from karpy.sim.ec2.machines import SimulatedMachines as Metal
 from karpy.sim.kubelets.hardware import Hardware
 from karpy.sim.world import START
 from tests.aws.stage import REGION

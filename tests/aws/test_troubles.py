@@ -8,7 +8,7 @@ import pytest
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE, ZONE
-from karpy.sim.faults import Fault, unreachable
+from karpy.sim.faults import InjectedFault, unreachable
 from tests.aws.manifests import class_ref, ec2_node_class, ec2_pool, one_of
 from tests.aws.stage import AwsStage, aws_stage, condition
 from tests.scenarios.manifests import deployment
@@ -215,7 +215,7 @@ async def test_a_machine_that_cannot_be_written_down_for_minutes_is_kept_for_its
         stage.apply(EC2_NODE_CLASS, ec2_node_class())
         stage.apply(NODE_POOL, ec2_pool())
         await stage.until_ready()
-        stage.faults.add(Fault(unreachable, ("patch",), NODE_CLAIM))
+        stage.faults.add(InjectedFault(unreachable, ("patch",), NODE_CLAIM))
         stage.apply(DEPLOYMENT, deployment(replicas=1))
         await asyncio.sleep(180)
         claims = len(stage.claims)

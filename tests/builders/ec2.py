@@ -13,10 +13,10 @@ from karpy.adapters.clouds.aws.builtin import builtin_region, builtin_regions
 from karpy.codec.aws.instancetypes import read_instance_types
 from karpy.core.aws.capacity import capacity, overhead
 from karpy.model.ec2 import (
+    Ec2Market,
     Ec2Settings,
     InstanceSettings,
     InstanceTypeInfo,
-    Market,
     NetworkCard,
     Region,
 )
@@ -105,9 +105,9 @@ def _resource(name: str) -> JsonAnything:
     return json.loads(gzip.decompress(data))
 
 
-def market(*types: InstanceTypeInfo, price: int = 96_000) -> Market:
+def market(*types: InstanceTypeInfo, price: int = 96_000) -> Ec2Market:
     """Sell instance types in both zones, at one price, spot at half of it."""
-    return Market(
+    return Ec2Market(
         zones={each.name: frozenset(ZONES) for each in types},
         on_demand={each.name: price for each in types},
         spot={each.name: dict.fromkeys(ZONES, price // 2) for each in types},

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karpy.wiring.checkup import Asked
+from karpy.wiring.checkup import NamedSettings
 from tests.cli.conftest import Karpy
 
 
@@ -28,7 +28,7 @@ def test_the_account_of_the_chart_is_let_in_unless_another_one_is_named(karpy: K
         if each["Type"] == "AWS::EKS::PodIdentityAssociation"
     ]
     assert [(each["Namespace"], each["ServiceAccount"]) for each in links] == [
-        (Asked().namespace, "karpenter")
+        (NamedSettings().namespace, "karpenter")
     ]
 
 

@@ -21,7 +21,7 @@ from karpy.cli.inputs import ClusterInput
 from karpy.cli.nodeview.rows import Choice
 from karpy.cli.nodeview.screen import Viewer
 from karpy.cli.nodeview.sources import Source, files_source, live_source
-from karpy.cli.options import Question, Reach
+from karpy.cli.options import ClusterAccess, Question
 from karpy.cli.terminal import Span, Style, line
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.manifests import read_manifests
@@ -159,7 +159,7 @@ async def lived_in(tmp_path: Path) -> AsyncIterator[tuple[World, Source]]:
     ):
         apply_manifests(world, example_documents(EXAMPLES))
         apply_manifests(world, example_documents(PENDING))
-        yield world, live_source(Reach(str(served.kubeconfig)), Question())
+        yield world, live_source(ClusterAccess(str(served.kubeconfig)), Question())
 
 
 async def until(holds: Callable[[], bool], pilot: Pilot[None]) -> None:
@@ -242,7 +242,7 @@ async def test_a_cluster_that_cannot_be_reached_ends_the_viewer(tmp_path: Path) 
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text(text)
 
-    viewer = Viewer(live_source(Reach(str(kubeconfig)), Question()), Choice(), 0.1)
+    viewer = Viewer(live_source(ClusterAccess(str(kubeconfig)), Question()), Choice(), 0.1)
     async with viewer.run_test() as pilot:
         await until(lambda: viewer.problem is not None, pilot)
 
@@ -252,7 +252,7 @@ async def test_a_cluster_that_cannot_be_reached_ends_the_viewer(tmp_path: Path) 
 async def test_a_cluster_without_nodepools_is_followed_too() -> None:
     async with embedded_world() as world, serve(world) as served:
         world.add_node("byhand")
-        source = live_source(Reach(str(served.kubeconfig)), Question())
+        source = live_source(ClusterAccess(str(served.kubeconfig)), Question())
         viewer = Viewer(source, Choice(), 0.1, has_colour=False)
         async with viewer.run_test(size=(160, 40)) as pilot:
             await until(lambda: bool(rows(viewer)), pilot)

@@ -16,7 +16,7 @@ from karpy.codec.records import (
 )
 from karpy.model.conditions import Condition
 from karpy.model.constraints import Taint
-from karpy.model.records import Owner
+from karpy.model.records import OwnerReference
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CLAIM: JsonObject = {
@@ -135,7 +135,7 @@ def test_taints_keep_fields_that_the_record_lacks() -> None:
 
 def test_lists_are_guarded_by_the_version_they_were_read_at() -> None:
     before = read_node_record(Fields(NODE))
-    owner = Owner("karpenter.sh/v1", "NodeClaim", "web-1", "u1", blocks_deletion=True)
+    owner = OwnerReference("karpenter.sh/v1", "NodeClaim", "web-1", "u1", blocks_deletion=True)
     meta = replace(before.meta, finalizers=("karpenter.sh/termination",), owners=(owner,))
 
     writes = node_writes(before, replace(before, meta=meta), NODE)

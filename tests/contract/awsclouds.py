@@ -10,7 +10,7 @@ from karpy.adapters.clock import WallClock
 from karpy.adapters.clouds.aws.builtin import known_prices
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.client import connect_aws
-from karpy.adapters.clouds.awsfake.server import Account, AwsFake
+from karpy.adapters.clouds.awsfake.server import AwsFake, FakeAccount
 from karpy.adapters.clouds.awsfake.tables import Tables
 from karpy.adapters.clouds.awsfake.typetable import types_of, zones_of
 from karpy.adapters.kube.events import EventRecorder
@@ -20,11 +20,11 @@ from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Objects, Patch, PatchType
 from karpy.sim.ec2.calls import MemoryCalls
 from karpy.sim.ec2.cloud import Ec2Cloud
-from karpy.sim.ec2.machines import Machines, keep_running
+from karpy.sim.ec2.machines import SimulatedMachines, keep_running
 from karpy.sim.world import World
 from karpy.wiring.clouds.aws import open_with
-from karpy.wiring.clouds.registry import Cloud, Site, surface_of
-from karpy.wiring.operator import Operator
+from karpy.wiring.clouds.registry import Cloud, ProviderInputs, surface_of
+from karpy.wiring.operator import KarpyOperator
 from tests.aws.manifests import ec2_node_class, ec2_pool
 from tests.contract.goods import AWS_GOODS
 from tests.contract.worlds import until
@@ -59,9 +59,9 @@ class AwsStage:
         await self.close()
         world = self._world
         recorder = EventRecorder(world.objects, world.clock, instance="karpy")
-        site = Site(world.objects, world.objects, WallClock(), recorder, _OPTIONS)
+        site = ProviderInputs(world.objects, world.objects, WallClock(), recorder, _OPTIONS)
         self._cloud = cloud = await open_with(site, self._calls)
-        operator = Operator(surface_of(site, cloud), _OPTIONS, notices=recorder, voice=Quiet())
+        operator = KarpyOperator(surface_of(site, cloud), _OPTIONS, notices=recorder, voice=Quiet())
         self._task = asyncio.create_task(operator.run())
         await until(self._is_known)
 
@@ -105,7 +105,7 @@ async def aws_stage(world: World, *, is_over_http: bool) -> AsyncIterator[AwsSta
     await world.objects.create(EC2_NODE_CLASS, _whole(EC2_NODE_CLASS.name, ec2_node_class()))
     await world.objects.create(NODE_POOL, _whole(NODE_POOL.name, ec2_pool("general")))
     types = {name: each for name, each in types_of(("c6a",)).items() if name in SIZES}
-    machines = Machines(world.kubelets, types.values())
+    machines = SimulatedMachines(world.kubelets, types.values())
     made = _over_http(machines) if is_over_http else _in_memory(machines, types, world)
     async with made as calls:
         stage = AwsStage(world, calls)
@@ -119,7 +119,7 @@ async def aws_stage(world: World, *, is_over_http: bool) -> AsyncIterator[AwsSta
 
 @asynccontextmanager
 async def _in_memory(
-    machines: Machines, types: Mapping[str, dict[str, object]], world: World
+    machines: SimulatedMachines, types: Mapping[str, dict[str, object]], world: World
 ) -> AsyncIterator[AwsCalls]:
     tables = Tables(REGION, known_prices(REGION), types, zones_of(REGION))
     cloud = Ec2Cloud(tables, world.clock, machines, end_seconds=0)
@@ -130,8 +130,8 @@ async def _in_memory(
 
 
 @asynccontextmanager
-async def _over_http(machines: Machines) -> AsyncIterator[AwsCalls]:
-    with serving(Account(REGION, families=("c6a",))) as fake:
+async def _over_http(machines: SimulatedMachines) -> AsyncIterator[AwsCalls]:
+    with serving(FakeAccount(REGION, families=("c6a",))) as fake:
         for each in [name for name in fake.tables.types if name not in SIZES]:
             del fake.tables.types[each], fake.tables.zones[each]
         task = asyncio.create_task(keep_running(machines, fake.instances))
@@ -142,7 +142,7 @@ async def _over_http(machines: Machines) -> AsyncIterator[AwsCalls]:
 
 
 @contextmanager
-def serving(account: Account) -> Iterator[AwsFake]:
+def serving(account: FakeAccount) -> Iterator[AwsFake]:
     """Serve a fake AWS, and point the clients of this process to it."""
     fake = AwsFake(account)
     before = {each: os.environ.get(each) for each in fake.environ}

@@ -8,7 +8,7 @@ from karpy.codec.catalogs import kwok_catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind
 from karpy.model.labels import WELL_KNOWN
 from karpy.model.settings import Options
-from karpy.wiring.clouds.registry import Cloud, Site
+from karpy.wiring.clouds.registry import Cloud, ProviderInputs
 from karpy.wiring.flags import Flag
 from tests.contract.examplecloud import ExampleProvider
 
@@ -24,7 +24,7 @@ def well_known(options: Options) -> frozenset[str]:
     return WELL_KNOWN
 
 
-async def open_cloud(site: Site) -> Cloud:
+async def open_cloud(site: ProviderInputs) -> Cloud:
     """Check that the provider can work; raise KarpyError if it cannot."""
     provider = ExampleProvider(site.objects, site.clock, kwok_catalog())
     return Cloud(provider, NODE_CLASSES)

@@ -5,7 +5,7 @@ import asyncio
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DAEMON_SET, DISRUPTION_BUDGET, NODE, NODE_CLAIM, POD
 from karpy.ports.objects import Patch, PatchType
-from karpy.sim.faults import Fault, Faults, cloud_unavailable
+from karpy.sim.faults import Faults, InjectedFault, cloud_unavailable
 from karpy.sim.faultyports import FaultyCloud
 from karpy.sim.loop import run
 from karpy.sim.world import World
@@ -335,7 +335,7 @@ def test_a_claim_without_a_machine_is_waited_for_but_not_for_long() -> None:
         make_pool(world)
         async with disrupting(world, Heard(), cloud=FaultyCloud(world.cloud, faults)):
             await make_nodes(world, "web-1")
-            faults.add(Fault(cloud_unavailable, ("launch",)))
+            faults.add(InjectedFault(cloud_unavailable, ("launch",)))
             world.store.create(NODE_CLAIM, claim("web-2"))
             await asyncio.sleep(14)
             early = claims_in(world)

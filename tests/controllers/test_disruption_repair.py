@@ -14,7 +14,7 @@ from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Patch, PatchType
-from karpy.sim.faults import Fault, Faults
+from karpy.sim.faults import Faults, InjectedFault
 from karpy.sim.faultyports import FaultyFeed
 from karpy.sim.kubelets.nodes import Health
 from karpy.sim.loop import run
@@ -273,7 +273,7 @@ def test_a_node_is_not_rebooted_for_a_pod_that_no_watch_tells_of() -> None:
         feed = FaultyFeed(world.objects, faults)
         async with disrupting(world, heard, cloud=cloud, policies=tuple(unbound), feed=feed):
             await make_nodes(world, *MANY)
-            faults.add(Fault(calls=("event",), kind=POD, delay_seconds=7200))
+            faults.add(InjectedFault(calls=("event",), kind=POD, delay_seconds=7200))
             meta = {"name": "late", "annotations": {"karpenter.sh/do-not-disrupt": "true"}}
             spec = {"nodeName": node_of(world), "containers": [{"name": "c", "image": "i"}]}
             world.store.create(POD, {"metadata": {**meta, "namespace": "default"}, "spec": spec})

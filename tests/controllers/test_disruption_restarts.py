@@ -10,7 +10,7 @@ from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.nodes import RepairPolicy
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.crashes import Life
-from karpy.sim.faults import WRITES, Fault, Faults, conflict, server_fault, unreachable
+from karpy.sim.faults import WRITES, Faults, InjectedFault, conflict, server_fault, unreachable
 from karpy.sim.faultyports import FaultyObjects
 from karpy.sim.loop import run
 from karpy.sim.world import World
@@ -103,9 +103,9 @@ def keep_everything(world: World) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_empty_nodes_go_though_a_third_of_all_writes_fail(seed: int) -> None:
     faults = Faults(
-        Fault(conflict, WRITES, percent=10),
-        Fault(server_fault, (*WRITES, "list"), percent=15),
-        Fault(unreachable, WRITES, percent=15, is_answer_lost=True),
+        InjectedFault(conflict, WRITES, percent=10),
+        InjectedFault(server_fault, (*WRITES, "list"), percent=15),
+        InjectedFault(unreachable, WRITES, percent=15, is_answer_lost=True),
         seed=seed,
     )
 

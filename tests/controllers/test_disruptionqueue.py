@@ -22,7 +22,7 @@ from karpy.model.kinds import (
 from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.pools import DisruptionReason
 from karpy.ports.objects import EVERYTHING, Page, Patch, PatchType, Query
-from karpy.sim.faults import Fault, Faults, server_fault
+from karpy.sim.faults import Faults, InjectedFault, server_fault
 from karpy.sim.faultyports import FaultyFeed, FaultyObjects
 from karpy.sim.loop import run
 from karpy.sim.objects import EmbeddedObjects
@@ -45,7 +45,7 @@ from tests.controllers.test_disruption_repair import (
 from tests.controllers.test_disruption_verdicts import Listener
 from tests.controllers.test_nodetermination import PROTECTED, budget, pod
 
-NO_CLAIMS = Fault(server_fault, ("create",), NODE_CLAIM)
+NO_CLAIMS = InjectedFault(server_fault, ("create",), NODE_CLAIM)
 
 
 def drift(world: World, *names: str) -> None:
@@ -130,7 +130,7 @@ def test_replacements_come_together_or_not_at_all() -> None:
             await until(lambda: running_pods(world) == 2)
             allow_only(world, "c-1x-amd64-linux")
             before = len(faults.history)
-            faults.add(Fault(server_fault, ("create",), NODE_CLAIM, nth=2))
+            faults.add(InjectedFault(server_fault, ("create",), NODE_CLAIM, nth=2))
             drift(world, "web-1")
             await until(
                 lambda: bool([each for each in faults.history if "delete nodeclaims" in each])
@@ -226,7 +226,7 @@ def test_while_the_api_server_does_not_know_of_a_replacement_a_command_waits() -
             await make_busy_nodes(world)
             drift(world, "web-1")
             await until(lambda: len(stage.commands) > 0)
-            faults.add(Fault(calls=("event",), kind=NODE_CLAIM, delay_seconds=30))
+            faults.add(InjectedFault(calls=("event",), kind=NODE_CLAIM, delay_seconds=30))
             await asyncio.sleep(20)
             held = len(stage.commands)
             faults.clear()

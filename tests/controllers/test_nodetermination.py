@@ -14,7 +14,7 @@ from karpy.model.kinds import (
     VOLUME_ATTACHMENT,
     Kind,
 )
-from karpy.sim.faults import Fault, Faults
+from karpy.sim.faults import Faults, InjectedFault
 from karpy.sim.faultyports import FaultyFeed
 from karpy.sim.loop import run
 from karpy.sim.world import World
@@ -326,7 +326,9 @@ def test_a_pod_that_no_watch_has_delivered_is_evicted() -> None:
     async def story() -> list[str]:
         world = World(parts=())
         world.start()
-        late = FaultyFeed(world.objects, Faults(Fault(None, ("event",), POD, delay_seconds=60)))
+        late = FaultyFeed(
+            world.objects, Faults(InjectedFault(None, ("event",), POD, delay_seconds=60))
+        )
         async with operator(world, heard, feed=late):
             node = await make_node(world)
             world.store.create(POD, pod("web", node))

@@ -8,8 +8,8 @@ from karpy.model.kinds import NODE, NODE_CLAIM, POD, Kind
 from karpy.sim.crashes import Life
 from karpy.sim.faults import (
     WRITES,
-    Fault,
     Faults,
+    InjectedFault,
     cloud_unavailable,
     conflict,
     server_fault,
@@ -109,11 +109,11 @@ def test_a_launch_survives_a_restart_at_any_time(seconds: float) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_everything_ends_well_though_a_third_of_all_calls_fail(seed: int) -> None:
     faults = Faults(
-        Fault(conflict, WRITES, percent=10),
-        Fault(server_fault, WRITES, percent=10),
-        Fault(unreachable, WRITES, percent=15, is_answer_lost=True),
-        Fault(cloud_unavailable, _CLOUD, percent=15),
-        Fault(cloud_unavailable, _CLOUD, percent=20, is_answer_lost=True),
+        InjectedFault(conflict, WRITES, percent=10),
+        InjectedFault(server_fault, WRITES, percent=10),
+        InjectedFault(unreachable, WRITES, percent=15, is_answer_lost=True),
+        InjectedFault(cloud_unavailable, _CLOUD, percent=15),
+        InjectedFault(cloud_unavailable, _CLOUD, percent=20, is_answer_lost=True),
         seed=seed,
     )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from karpy.adapters.controlplane.guard import Guard, Process
-from karpy.adapters.controlplane.operators import Operator
+from karpy.adapters.controlplane.operators import OperatorProcess
 from karpy.errors import ControlPlaneMissing
 from tests.controlplane.waiting import is_alive
 
@@ -49,7 +49,7 @@ def plane(tmp_path: Path) -> Iterator[EmptyPlane]:
 
 
 def test_an_operator_is_ready_once_it_is_entered_and_ends_in_peace(plane: EmptyPlane) -> None:
-    with Operator(plane, READY) as operator:
+    with OperatorProcess(plane, READY) as operator:
         was_running = operator.is_running
 
     assert was_running
@@ -63,7 +63,7 @@ def test_an_operator_gets_karpenters_variables_and_no_other(
 ) -> None:
     monkeypatch.setenv("BATCH_IDLE_DURATION", "1h")
 
-    with Operator(plane, READY, settings={"LOG_LEVEL": "debug"}) as operator:
+    with OperatorProcess(plane, READY, settings={"LOG_LEVEL": "debug"}) as operator:
         said = operator.log.read_text().split()
 
     assert f"KUBECONFIG={plane.kubeconfig}" in said
@@ -74,14 +74,14 @@ def test_an_operator_gets_karpenters_variables_and_no_other(
 
 
 def test_another_kubeconfig_gives_another_identity(plane: EmptyPlane, tmp_path: Path) -> None:
-    with Operator(plane, READY, kubeconfig=tmp_path / "other") as operator:
+    with OperatorProcess(plane, READY, kubeconfig=tmp_path / "other") as operator:
         said = operator.log.read_text()
 
     assert f"KUBECONFIG={tmp_path / 'other'}" in said
 
 
 def test_an_operator_can_crash_and_come_back(plane: EmptyPlane) -> None:
-    with Operator(plane, READY, name="karpy") as operator:
+    with OperatorProcess(plane, READY, name="karpy") as operator:
         first = operator.pid
         operator.stop(is_killed=True)
         operator.start()
@@ -94,7 +94,7 @@ def test_an_operator_can_crash_and_come_back(plane: EmptyPlane) -> None:
 def test_an_operator_that_ends_at_once_is_reported_with_its_log(plane: EmptyPlane) -> None:
     with (
         pytest.raises(ControlPlaneMissing) as caught,
-        Operator(plane, ["/bin/sh", "-c", "echo no CRDs; exit 3"], name="karpenter"),
+        OperatorProcess(plane, ["/bin/sh", "-c", "echo no CRDs; exit 3"], name="karpenter"),
     ):
         pass
 
@@ -107,7 +107,7 @@ def test_an_operator_that_never_gets_ready_is_given_up(
     plane: EmptyPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("karpy.adapters.controlplane.operators._SECONDS_TO_START", 0.3)
-    operator = Operator(plane, ["/bin/sleep", "600"])
+    operator = OperatorProcess(plane, ["/bin/sleep", "600"])
 
     with pytest.raises(ControlPlaneMissing, match="is not ready after 0 s"):
         operator.start()

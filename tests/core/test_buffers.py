@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from karpy.core.buffers import (
     PODS_MAX,
     TOGETHER_MAX,
-    Placement,
+    BufferPlacement,
     Resolved,
     Unresolved,
     allow,
@@ -315,7 +315,7 @@ def test_placements_count_nominations_launches_and_refusals() -> None:
     )
 
     placements = find_placements({"spare": pods, "other": ()}, verdict)
-    assert placements == {"spare": Placement(existing=2, launched=1, failed=1)}
+    assert placements == {"spare": BufferPlacement(existing=2, launched=1, failed=1)}
     assert pods_by_node(pods, verdict) == {"a": 1, "b": 1}
 
 
@@ -339,14 +339,14 @@ def test_a_buffer_that_a_verdict_does_not_name_has_no_placement() -> None:
         (ready(0), None, FALSE, "BufferEmpty", "Buffer has zero desired replicas"),
         (
             ready(3),
-            Placement(existing=1, launched=1, failed=1),
+            BufferPlacement(existing=1, launched=1, failed=1),
             FALSE,
             "RequiresNewCapacity",
             "1/3 virtual pods required new capacity, 1 failed",
         ),
         (
             ready(3),
-            Placement(existing=3),
+            BufferPlacement(existing=3),
             TRUE,
             "FitsExistingCapacity",
             "All 3 virtual pods fit on existing capacity",
@@ -354,7 +354,7 @@ def test_a_buffer_that_a_verdict_does_not_name_has_no_placement() -> None:
     ],
 )
 def test_provisioning_says_whether_virtual_pods_fit(
-    record: BufferRecord, placement: Placement | None, status: str, reason: str, message: str
+    record: BufferRecord, placement: BufferPlacement | None, status: str, reason: str, message: str
 ) -> None:
     judged = judge_placement(record, placement, LATER)
 
@@ -363,8 +363,8 @@ def test_provisioning_says_whether_virtual_pods_fit(
     )
 
 
-@pytest.mark.parametrize("placement", [None, Placement(existing=2)])
-def test_provisioning_stays_without_a_placement(placement: Placement | None) -> None:
+@pytest.mark.parametrize("placement", [None, BufferPlacement(existing=2)])
+def test_provisioning_stays_without_a_placement(placement: BufferPlacement | None) -> None:
     record = ready(3)
 
     assert judge_placement(record, placement, LATER) is record

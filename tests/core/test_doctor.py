@@ -5,19 +5,19 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.doctor import (
-    Account,
+    CheckedNodeClass,
+    CheckedWorkload,
+    CheckResult,
+    CloudAccount,
     Definition,
     Facts,
-    Health,
     Judgement,
     LeaseHolder,
-    NodeClass,
     OtherAutoscaler,
     Pool,
-    Refused,
+    RefusedCall,
     Replica,
     Unseen,
-    Workload,
     examine,
     is_fit,
 )
@@ -40,10 +40,12 @@ WELL = Facts(
     holders=(LEADER,),
     is_installed=True,
     replicas=(Replica("a", "n1", is_ready=True), Replica("b", "n2", is_ready=True)),
-    workloads=(Workload("Deployment shop/web", 3, has_budget=True, lacks_requests=False),),
+    workloads=(CheckedWorkload("Deployment shop/web", 3, has_budget=True, lacks_requests=False),),
     pools=(Pool("general", has_limits=True, node_class="EC2NodeClass default"),),
-    node_classes=(NodeClass("EC2NodeClass default"),),
-    cloud=Account("arn:aws:iam::1:role/karpenter", "eu-west-1", (), "shop", is_queue_there=True),
+    node_classes=(CheckedNodeClass("EC2NodeClass default"),),
+    cloud=CloudAccount(
+        "arn:aws:iam::1:role/karpenter", "eu-west-1", (), "shop", is_queue_there=True
+    ),
     queue="shop",
 )
 
@@ -51,137 +53,173 @@ WELL = Facts(
 def test_a_fit_cluster_is_green_in_every_check() -> None:
     judgements = examine(WELL)
 
-    assert {each.health for each in judgements} == {Health.GREEN}
+    assert {each.health for each in judgements} == {CheckResult.GREEN}
     assert is_fit(judgements)
 
 
-CASES: dict[str, tuple[dict[str, Any], str, Health, str]] = {
-    "old": ({"version": "v1.28.1"}, "Kubernetes", Health.RED, "v1.28.1 is too old"),
-    "new": ({"version": "v1.99.0"}, "Kubernetes", Health.YELLOW, "is newer than"),
-    "mute": ({"version": ""}, "Kubernetes", Health.YELLOW, "does not say its version"),
-    "late": ({"local_time": NOON - timedelta(minutes=2)}, "clock", Health.RED, "120 s behind"),
-    "early": ({"local_time": NOON + timedelta(seconds=9)}, "clock", Health.YELLOW, "9 s ahead"),
-    "no time": ({"server_time": None}, "clock", Health.YELLOW, "does not say its time"),
+CASES: dict[str, tuple[dict[str, Any], str, CheckResult, str]] = {
+    "old": ({"version": "v1.28.1"}, "Kubernetes", CheckResult.RED, "v1.28.1 is too old"),
+    "new": ({"version": "v1.99.0"}, "Kubernetes", CheckResult.YELLOW, "is newer than"),
+    "mute": ({"version": ""}, "Kubernetes", CheckResult.YELLOW, "does not say its version"),
+    "late": ({"local_time": NOON - timedelta(minutes=2)}, "clock", CheckResult.RED, "120 s behind"),
+    "early": (
+        {"local_time": NOON + timedelta(seconds=9)},
+        "clock",
+        CheckResult.YELLOW,
+        "9 s ahead",
+    ),
+    "no time": ({"server_time": None}, "clock", CheckResult.YELLOW, "does not say its time"),
     "gone": (
         {"definitions": (Definition("x", is_there=False),)},
         "definitions",
-        Health.RED,
+        CheckResult.RED,
         "are missing",
     ),
     "version": (
         {"definitions": (Definition("x", is_served=False),)},
         "definitions",
-        Health.RED,
+        CheckResult.RED,
         "are not served",
     ),
     "stale": (
         {"definitions": (Definition("x", missing=("spec.weight",)),)},
         "definitions",
-        Health.YELLOW,
+        CheckResult.YELLOW,
         "are older than Karpy",
     ),
-    "denied": ({"denied": (Right("list", "", "pods"),)}, "rights", Health.RED, "lacks 1"),
-    "unasked": ({"has_checked_rights": False}, "rights", Health.YELLOW, "could not be asked about"),
-    "two lead": ({"holders": (LEADER, KARPENTER)}, "leader", Health.RED, "several operators"),
-    "karpenter": ({"holders": (KARPENTER,)}, "leader", Health.YELLOW, "another operator"),
+    "denied": ({"denied": (Right("list", "", "pods"),)}, "rights", CheckResult.RED, "lacks 1"),
+    "unasked": (
+        {"has_checked_rights": False},
+        "rights",
+        CheckResult.YELLOW,
+        "could not be asked about",
+    ),
+    "two lead": ({"holders": (LEADER, KARPENTER)}, "leader", CheckResult.RED, "several operators"),
+    "karpenter": ({"holders": (KARPENTER,)}, "leader", CheckResult.YELLOW, "another operator"),
     "elsewhere": (
         {"holders": (replace(LEADER, namespace="kube-system"),)},
         "leader",
-        Health.YELLOW,
+        CheckResult.YELLOW,
         "another namespace",
     ),
     "dead": (
         {"holders": (replace(LEADER, age_seconds=999.0),)},
         "leader",
-        Health.RED,
+        CheckResult.RED,
         "there is none",
     ),
-    "handler": ({"others": (HANDLER,)}, "other autoscalers", Health.RED, "the same queue `shop`"),
+    "handler": (
+        {"others": (HANDLER,)},
+        "other autoscalers",
+        CheckResult.RED,
+        "the same queue `shop`",
+    ),
     "autoscaler": (
         {"others": (OtherAutoscaler("Cluster Autoscaler", "Deployment kube-system/ca"),)},
         "other autoscalers",
-        Health.YELLOW,
+        CheckResult.YELLOW,
         "run",
     ),
     "own node": (
         {"replicas": (Replica("a", "n1", is_ready=True, is_on_own_node=True),)},
         "replicas",
-        Health.RED,
+        CheckResult.RED,
         "may remove",
     ),
-    "unready": ({"replicas": (Replica("a", "n1"),)}, "replicas", Health.RED, "none is ready"),
+    "unready": ({"replicas": (Replica("a", "n1"),)}, "replicas", CheckResult.RED, "none is ready"),
     "single": (
         {"replicas": (Replica("a", "n1", is_ready=True),)},
         "replicas",
-        Health.YELLOW,
+        CheckResult.YELLOW,
         "one is ready",
     ),
     "together": (
         {"replicas": (Replica("a", "n1", is_ready=True), Replica("b", "n1", is_ready=True))},
         "replicas",
-        Health.YELLOW,
+        CheckResult.YELLOW,
         "on the same node",
     ),
-    "no pool": ({"pools": ()}, "NodePools", Health.YELLOW, "there is none"),
+    "no pool": ({"pools": ()}, "NodePools", CheckResult.YELLOW, "there is none"),
     "no limits": (
         {"pools": (Pool("general", has_limits=False, node_class="EC2NodeClass default"),)},
         "NodePools",
-        Health.YELLOW,
+        CheckResult.YELLOW,
         "have no limits",
     ),
     "pool unready": (
         {"pools": (replace(WELL.pools[0], unready="Ready: no"),)},
         "NodePools",
-        Health.RED,
+        CheckResult.RED,
         "are not ready",
     ),
-    "class gone": ({"node_classes": ()}, "node classes", Health.RED, "are not there"),
+    "class gone": ({"node_classes": ()}, "node classes", CheckResult.RED, "are not there"),
     "class unready": (
-        {"node_classes": (NodeClass("EC2NodeClass default", ("SubnetsReady: none match",)),)},
+        {
+            "node_classes": (
+                CheckedNodeClass("EC2NodeClass default", ("SubnetsReady: none match",)),
+            )
+        },
         "node classes",
-        Health.RED,
+        CheckResult.RED,
         "are not ready",
     ),
     "class unused": (
         {
             "node_classes": (
-                NodeClass("EC2NodeClass default"),
-                NodeClass("EC2NodeClass old", ("SubnetsReady: none match",)),
+                CheckedNodeClass("EC2NodeClass default"),
+                CheckedNodeClass("EC2NodeClass old", ("SubnetsReady: none match",)),
             )
         },
         "node classes",
-        Health.YELLOW,
+        CheckResult.YELLOW,
         "are not ready",
     ),
     "class silent": (
-        {"node_classes": (NodeClass("EC2NodeClass default", is_known=False),)},
+        {"node_classes": (CheckedNodeClass("EC2NodeClass default", is_known=False),)},
         "node classes",
-        Health.YELLOW,
+        CheckResult.YELLOW,
         "no conditions yet",
     ),
     "no budget": (
-        {"workloads": (Workload("Deployment a/b", 2, has_budget=False, lacks_requests=False),)},
+        {
+            "workloads": (
+                CheckedWorkload("Deployment a/b", 2, has_budget=False, lacks_requests=False),
+            )
+        },
         "workloads",
-        Health.YELLOW,
+        CheckResult.YELLOW,
         "no PodDisruptionBudget",
     ),
     "no requests": (
-        {"workloads": (Workload("Deployment a/b", 1, has_budget=False, lacks_requests=True),)},
+        {
+            "workloads": (
+                CheckedWorkload("Deployment a/b", 1, has_budget=False, lacks_requests=True),
+            )
+        },
         "workloads",
-        Health.YELLOW,
+        CheckResult.YELLOW,
         "ask for no CPU or no memory",
     ),
     "refused": (
-        {"cloud": Account("arn", "eu-west-1", (Refused("ec2:DescribeSubnets", "no", "allow it"),))},
+        {
+            "cloud": CloudAccount(
+                "arn", "eu-west-1", (RefusedCall("ec2:DescribeSubnets", "no", "allow it"),)
+            )
+        },
         "AWS ec2:DescribeSubnets",
-        Health.RED,
+        CheckResult.RED,
         "no",
     ),
-    "no queue": ({"cloud": Account("arn", "x")}, "AWS queue", Health.YELLOW, "none is set"),
+    "no queue": (
+        {"cloud": CloudAccount("arn", "x")},
+        "AWS queue",
+        CheckResult.YELLOW,
+        "none is set",
+    ),
     "unseen": (
         {"unseen": (Unseen("nodes", "no"),)},
         "left out",
-        Health.YELLOW,
+        CheckResult.YELLOW,
         "could not be read",
     ),
 }
@@ -215,25 +253,27 @@ def _said(facts: Facts, check: str) -> list[Judgement]:
 
 @pytest.mark.parametrize(("change", "check", "health", "text"), CASES.values(), ids=CASES)
 def test_each_problem_has_a_judgement_with_a_hint(
-    change: dict[str, Any], check: str, health: Health, text: str
+    change: dict[str, Any], check: str, health: CheckResult, text: str
 ) -> None:
     found = _said(replace(WELL, **change), check)
 
-    (judged,) = [each for each in found if each.health is not Health.GREEN]
+    (judged,) = [each for each in found if each.health is not CheckResult.GREEN]
     assert (judged.health, text in judged.text) == (health, True)
     assert judged.hint.split()[0] in VERBS
-    assert is_fit(examine(replace(WELL, **change))) == (health is not Health.RED)
+    assert is_fit(examine(replace(WELL, **change))) == (health is not CheckResult.RED)
 
 
 def test_a_handler_of_another_queue_is_not_red() -> None:
     (judged,) = _said(replace(WELL, others=(replace(HANDLER, queue="other"),)), "other autoscalers")
 
-    assert (judged.health, judged.text) == (Health.YELLOW, "drain nodes")
+    assert (judged.health, judged.text) == (CheckResult.YELLOW, "drain nodes")
     assert "start nodes" not in judged.hint
 
 
 def test_without_an_identity_no_queue_is_missed() -> None:
-    account = Account(refused=(Refused("region", "AWS_REGION is not set", "set AWS_REGION"),))
+    account = CloudAccount(
+        refused=(RefusedCall("region", "AWS_REGION is not set", "set AWS_REGION"),)
+    )
 
     assert _said(replace(WELL, cloud=account), "AWS queue") == []
 
@@ -241,7 +281,7 @@ def test_without_an_identity_no_queue_is_missed() -> None:
 def test_before_karpy_is_installed_no_leader_is_required() -> None:
     facts = replace(WELL, is_installed=False, holders=(), replicas=())
 
-    assert [each.health for each in _said(facts, "leader")] == [Health.GREEN]
+    assert [each.health for each in _said(facts, "leader")] == [CheckResult.GREEN]
     assert is_fit(examine(facts))
 
 
@@ -263,8 +303,8 @@ def test_a_check_is_left_out_if_its_resource_is_unreadable(what: str, check: str
 
 
 def test_a_single_replica_needs_no_budget() -> None:
-    one = Workload("Deployment a/b", 1, has_budget=False, lacks_requests=False)
+    one = CheckedWorkload("Deployment a/b", 1, has_budget=False, lacks_requests=False)
 
     assert [each.health for each in _said(replace(WELL, workloads=(one,)), "workloads")] == [
-        Health.GREEN
+        CheckResult.GREEN
     ]

@@ -6,7 +6,7 @@ import pytest
 from karpy.core.explain import (
     Explanation,
     Fix,
-    Outcome,
+    PodOutcome,
     PoolGroup,
     PoolNearMiss,
     asks_of,
@@ -74,7 +74,7 @@ def test_a_pod_on_a_new_node_is_explained_by_its_launch() -> None:
 
     assert explanation == Explanation(
         pod="shop/web",
-        outcome=Outcome.NEW_NODE,
+        outcome=PodOutcome.NEW_NODE,
         sentence="gets a new node: `general-0` of NodePool `general`",
         asks=("500m cpu",),
         launch=launch,
@@ -89,7 +89,7 @@ def test_a_nominated_pod_is_explained_by_its_node() -> None:
 
     assert explanation == Explanation(
         pod="shop/web",
-        outcome=Outcome.EXISTING_NODE,
+        outcome=PodOutcome.EXISTING_NODE,
         sentence="goes to a node that is on its way: `n1`",
         asks=("500m cpu",),
         nomination=nomination,
@@ -115,7 +115,7 @@ def test_a_refused_pod_is_explained_by_its_merged_pools() -> None:
 
     assert explanation == Explanation(
         pod="shop/web",
-        outcome=Outcome.REFUSED,
+        outcome=PodOutcome.REFUSED,
         sentence=f"stays pending: {Reason.NO_HOST.value}",
         asks=("500m cpu",),
         refusal=refusal,
@@ -206,28 +206,28 @@ def test_every_constraint_has_a_way_out(constraint: Constraint) -> None:
 @pytest.mark.parametrize(
     ("candidate", "outcome", "sentence"),
     [
-        (web(on="n1"), Outcome.RUNNING, "is bound to node `n1` already"),
+        (web(on="n1"), PodOutcome.RUNNING, "is bound to node `n1` already"),
         (
             web(on="n1", phase="Succeeded"),
-            Outcome.NOT_CONSIDERED,
+            PodOutcome.NOT_CONSIDERED,
             "has ended (Succeeded) and needs no node",
         ),
-        (web(deleting=True), Outcome.NOT_CONSIDERED, "is being deleted and needs no node"),
+        (web(deleting=True), PodOutcome.NOT_CONSIDERED, "is being deleted and needs no node"),
         (
             web(owners=[owner(DAEMON_SET)]),
-            Outcome.NOT_CONSIDERED,
+            PodOutcome.NOT_CONSIDERED,
             "belongs to a DaemonSet: it gets no node of its own, new nodes leave room for it",
         ),
         (
             web(owners=[owner(NODE)]),
-            Outcome.NOT_CONSIDERED,
+            PodOutcome.NOT_CONSIDERED,
             "is a static pod of its node and is never scheduled",
         ),
-        (web(), Outcome.NOT_CONSIDERED, "was not considered in this decision"),
+        (web(), PodOutcome.NOT_CONSIDERED, "was not considered in this decision"),
     ],
 )
 def test_a_pod_without_a_decision_says_why_there_is_none(
-    candidate: Pod, outcome: Outcome, sentence: str
+    candidate: Pod, outcome: PodOutcome, sentence: str
 ) -> None:
     explanation = explain(Verdict(), candidate)
 

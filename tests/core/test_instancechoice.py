@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from karpy.adapters.clouds.aws.builtin import builtin_region
 from karpy.codec.catalogs import kwok_catalog
 from karpy.core.aws.catalog import CatalogMaker
-from karpy.core.instancechoice import Criteria, Span, choose, label, requirements_of
+from karpy.core.instancechoice import Criteria, NumberRange, choose, label, requirements_of
 from karpy.model.ec2 import AUTO_MODE_DOMAIN, EC2_DOMAIN, InstanceSettings
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from karpy.model.requirements import Operator, Requirement, collect, merge, one_of, require
@@ -47,18 +47,21 @@ def test_types_are_in_the_order_of_their_prices() -> None:
 @pytest.mark.parametrize(
     ("criteria", "found"),
     [
-        (Criteria(vcpus=Span(4)), ["g4dn.xlarge", "g5.12xlarge"]),
-        (Criteria(vcpus=Span(2, 2), memory_mib=Span(8192, 8192)), ["t4g.large", "m5.large"]),
-        (Criteria(memory_mib=Span(most=4096)), ["t4g.medium", "c6g.large"]),
-        (Criteria(gpus=Span(1)), ["g4dn.xlarge", "g5.12xlarge"]),
-        (Criteria(gpus=Span(4, 4)), ["g5.12xlarge"]),
-        (Criteria(gpus=Span(0, 0), architectures=frozenset({"amd64"})), ["m5.large"]),
+        (Criteria(vcpus=NumberRange(4)), ["g4dn.xlarge", "g5.12xlarge"]),
+        (
+            Criteria(vcpus=NumberRange(2, 2), memory_mib=NumberRange(8192, 8192)),
+            ["t4g.large", "m5.large"],
+        ),
+        (Criteria(memory_mib=NumberRange(most=4096)), ["t4g.medium", "c6g.large"]),
+        (Criteria(gpus=NumberRange(1)), ["g4dn.xlarge", "g5.12xlarge"]),
+        (Criteria(gpus=NumberRange(4, 4)), ["g5.12xlarge"]),
+        (Criteria(gpus=NumberRange(0, 0), architectures=frozenset({"amd64"})), ["m5.large"]),
         (Criteria(gpu_names=frozenset({"t4"})), ["g4dn.xlarge"]),
-        (Criteria(generation=Span(6)), ["c6g.large"]),
+        (Criteria(generation=NumberRange(6)), ["c6g.large"]),
         (Criteria(categories=frozenset({"c", "m"})), ["c6g.large", "m5.large"]),
         (Criteria(families=frozenset({"m5"})), ["m5.large"]),
         (Criteria(is_burstable=True), ["t4g.medium", "t4g.large"]),
-        (Criteria(is_burstable=False, vcpus=Span(2, 2)), ["c6g.large", "m5.large"]),
+        (Criteria(is_burstable=False, vcpus=NumberRange(2, 2)), ["c6g.large", "m5.large"]),
         (Criteria(price_max=20_000), ["t4g.medium"]),
         (Criteria(zones=frozenset({"eu-west-1z"})), []),
         (Criteria(pool={ARCH: one_of(ARCH, "arm64")}), ARM),
@@ -101,7 +104,9 @@ def test_a_choice_has_the_properties_of_its_type() -> None:
 
 
 def test_types_without_labels_of_ec2_are_chosen_by_their_capacity() -> None:
-    choices = choose(kwok_catalog().types, Criteria(vcpus=Span(4, 4), memory_mib=Span(8192, 8192)))
+    choices = choose(
+        kwok_catalog().types, Criteria(vcpus=NumberRange(4, 4), memory_mib=NumberRange(8192, 8192))
+    )
 
     assert {each.type.name.split("-")[0] for each in choices} == {"c"}
     assert label(choices[0].type, "instance-family") == ""
@@ -112,10 +117,10 @@ def test_types_without_labels_of_ec2_are_chosen_by_their_capacity() -> None:
 
 def test_criteria_become_label_requirements() -> None:
     criteria = Criteria(
-        vcpus=Span(4, 8),
-        memory_mib=Span(16384),
-        gpus=Span(0, 0),
-        generation=Span(7, 7),
+        vcpus=NumberRange(4, 8),
+        memory_mib=NumberRange(16384),
+        gpus=NumberRange(0, 0),
+        generation=NumberRange(7, 7),
         architectures=frozenset({"arm64"}),
         categories=frozenset({"m"}),
         zones=frozenset({"eu-west-1a"}),
@@ -137,7 +142,7 @@ def test_criteria_become_label_requirements() -> None:
 
 
 def test_eks_auto_mode_has_labels_of_its_own() -> None:
-    criteria = Criteria(gpus=Span(1), is_burstable=None)
+    criteria = Criteria(gpus=NumberRange(1), is_burstable=None)
 
     assert requirements_of(criteria, choose(AUTO, criteria)) == [
         Requirement(AUTO_MODE_DOMAIN + "instance-gpu-count", complement=True, gte=1)
@@ -146,7 +151,7 @@ def test_eks_auto_mode_has_labels_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("criteria", "is_cut"),
-    [(Criteria(price_max=50_000), False), (Criteria(vcpus=Span(2, 2)), True)],
+    [(Criteria(price_max=50_000), False), (Criteria(vcpus=NumberRange(2, 2)), True)],
 )
 def test_types_are_named_if_labels_cannot_express_the_criteria(
     criteria: Criteria, *, is_cut: bool
@@ -158,13 +163,17 @@ def test_types_are_named_if_labels_cannot_express_the_criteria(
     assert named == one_of(INSTANCE_TYPE, *(each.type.name for each in choices))
 
 
-spans = st.builds(Span, st.none() | st.integers(0, 16), st.none() | st.integers(4, 64))
+spans = st.builds(NumberRange, st.none() | st.integers(0, 16), st.none() | st.integers(4, 64))
 criteria = st.builds(
     Criteria,
     vcpus=spans,
-    memory_mib=st.builds(Span, st.none() | st.integers(0, 65536), st.none()),
-    gpus=st.sampled_from([Span(), Span(0, 0), Span(1), Span(1, 4), Span(0, 1)]),
-    generation=st.sampled_from([Span(), Span(6), Span(5, 6), Span(4, 4)]),
+    memory_mib=st.builds(NumberRange, st.none() | st.integers(0, 65536), st.none()),
+    gpus=st.sampled_from(
+        [NumberRange(), NumberRange(0, 0), NumberRange(1), NumberRange(1, 4), NumberRange(0, 1)]
+    ),
+    generation=st.sampled_from(
+        [NumberRange(), NumberRange(6), NumberRange(5, 6), NumberRange(4, 4)]
+    ),
     architectures=st.sampled_from([frozenset(), frozenset({"arm64"})]),
     categories=st.sampled_from([frozenset(), frozenset({"c", "m", "g"})]),
     is_burstable=st.sampled_from([None, True, False]),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.codec.convert.conversion import Conversion
-from karpy.codec.convert.drafts import Cluster
+from karpy.codec.convert.drafts import NamedCluster
 from karpy.codec.convert.yamltexts import write_products
 from karpy.codec.fields import JsonObject
 from tests.codec.convert.groups import NODE_GROUP, SCALING_GROUP
@@ -29,7 +29,7 @@ from tests.codec.convert.texts import converted, proposed
 from tests.controlplane.waiting import wait_until
 
 CRDS: Final = Path(__file__).parents[2] / "deploy" / "crds"
-SHOP: Final = Cluster("shop")
+SHOP: Final = NamedCluster("shop")
 EXAMPLES: Final = 25
 
 

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from karpy.adapters.controlplane.operators import Operator
+from karpy.adapters.controlplane.operators import OperatorProcess
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.registration import gate
@@ -85,7 +85,7 @@ def story(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
     return story
 
 
-def _build(plane: ControlPlane, operator: Operator) -> None:
+def _build(plane: ControlPlane, operator: OperatorProcess) -> None:
     """Wait for all nodes; remove the startup taint from all of them but one."""
     _wait(plane, operator, lambda found: len(_of(found, "Node")) == NODES)
     _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Registered")) == NODES)
@@ -97,7 +97,7 @@ def _build(plane: ControlPlane, operator: Operator) -> None:
     _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Consolidatable")) == 8)
 
 
-def _run_phase(plane: ControlPlane, operator: Operator, seconds: float) -> Phase:
+def _run_phase(plane: ControlPlane, operator: OperatorProcess, seconds: float) -> Phase:
     """Check that nothing changes; then scale up, and down below the start."""
     before = look(plane)
     nodes = len(_of(before, "Node"))
@@ -131,7 +131,9 @@ def _know_of_pods(before: list[JsonObject], after: list[JsonObject]) -> bool:
     )
 
 
-def _watch(plane: ControlPlane, operator: Operator, before: Portrait, seconds: float) -> list[str]:
+def _watch(
+    plane: ControlPlane, operator: OperatorProcess, before: Portrait, seconds: float
+) -> list[str]:
     """Compare repeatedly, so that a change that is reverted is found, too."""
     seen: dict[str, None] = {}
     deadline = monotonic() + seconds
@@ -153,7 +155,7 @@ def _is_fine(change: Difference) -> bool:
 
 
 def _wait(
-    plane: ControlPlane, operator: Operator, holds: Callable[[list[JsonObject]], bool]
+    plane: ControlPlane, operator: OperatorProcess, holds: Callable[[list[JsonObject]], bool]
 ) -> None:
     deadline = monotonic() + _SECONDS_TO_GET_THERE
     while not holds(look(plane)):

@@ -9,7 +9,7 @@ from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.cli.nodeview.rows import Choice
 from karpy.cli.nodeview.screen import Viewer
 from karpy.cli.nodeview.sources import live_source
-from karpy.cli.options import Question, Reach
+from karpy.cli.options import ClusterAccess, Question
 from tests.cli.conftest import Karpy, karpy
 
 __all__ = ["karpy"]
@@ -28,7 +28,7 @@ def test_a_cluster_without_definitions_is_printed(
 async def test_a_cluster_without_definitions_is_followed(
     control_plane: ControlPlane, node: str
 ) -> None:
-    source = live_source(Reach(str(control_plane.kubeconfig)), Question())
+    source = live_source(ClusterAccess(str(control_plane.kubeconfig)), Question())
     viewer = Viewer(source, Choice(text=node), 0.2)
     async with viewer.run_test(size=(160, 40)) as pilot:
         table = viewer.query_one("#nodes", DataTable)

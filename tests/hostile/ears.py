@@ -21,7 +21,7 @@ from karpy.sim.kubelets.timing import Timing
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.instruments import class_label
-from karpy.wiring.operator import Operator
+from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.surface import Surface
 
 KWOK = WorldSettings(timing=Timing(ready_seconds=0), has_events=False)
@@ -72,7 +72,7 @@ class Telemetry:
 @asynccontextmanager
 async def operated(
     telemetry: Telemetry, objects: type[EmbeddedObjects]
-) -> AsyncIterator[tuple[World, Operator]]:
+) -> AsyncIterator[tuple[World, KarpyOperator]]:
     """Run a cluster with a NodePool and an operator on an implementation of Objects."""
     world = World(KWOK)
     world.start()
@@ -80,7 +80,7 @@ async def operated(
     world.store.create(NODE_POOL, pool())
     api = objects(world.store)
     cloud = KwokProvider(world.objects, world.clock, kwok_catalog())
-    operator = Operator(
+    operator = KarpyOperator(
         Surface(api, api, world.clock, cloud),
         Options(),
         notices=telemetry,

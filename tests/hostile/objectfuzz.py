@@ -53,7 +53,7 @@ from karpy.sim.loop import run
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.store import Store
 from karpy.sim.world import World, WorldSettings
-from karpy.wiring.operator import Operator
+from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.surface import Surface
 from tests.hostile.mutations import KEPT, WITNESS, Mutations, encode
 from tests.scenarios.manifests import (
@@ -178,7 +178,7 @@ class _Play:
         self._furnish()
         kwok = KwokProvider(self._objects, world.clock, SMALL)
         surface = Surface(self._objects, self._objects, world.clock, kwok)
-        operator = Operator(surface, _OPTIONS, notices=self, voice=self)
+        operator = KarpyOperator(surface, _OPTIONS, notices=self, voice=self)
         kwok.start()
         task = asyncio.create_task(operator.run())
         try:

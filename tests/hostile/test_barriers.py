@@ -23,7 +23,7 @@ from karpy.ports.objects import EVERYTHING, Change, Query, Reader, Synced
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World
 from karpy.wiring.operator import supervise
-from karpy.wiring.surface import Part
+from karpy.wiring.surface import OperatorTask
 from tests.builders import pod as waiting
 from tests.builders import snapshot
 from tests.hostile.ears import Telemetry, operated, pod
@@ -51,7 +51,7 @@ def _furnish(world: World, *pods: JsonObject) -> None:
 # --- parts -------------------------------------------------------------------------------------
 
 
-def _failing(times: int, error: Exception, starts: list[float]) -> Part:
+def _failing(times: int, error: Exception, starts: list[float]) -> OperatorTask:
     """Make a part that fails so often, then goes on for ever."""
 
     async def run() -> None:
@@ -60,7 +60,7 @@ def _failing(times: int, error: Exception, starts: list[float]) -> Part:
             raise error
         await asyncio.Event().wait()
 
-    return Part("bad", run)
+    return OperatorTask("bad", run)
 
 
 @on_virtual_time
@@ -73,7 +73,7 @@ async def test_a_part_that_fails_is_started_again_later_each_time_and_others_go_
             ticks.append(asyncio.get_running_loop().time())
         await asyncio.Event().wait()
 
-    parts = [_failing(3, ValueError("slipped"), starts), Part("good", tick)]
+    parts = [_failing(3, ValueError("slipped"), starts), OperatorTask("good", tick)]
     task = asyncio.create_task(supervise(parts, telemetry.voice))
     await asyncio.sleep(20)
     task.cancel()
@@ -107,7 +107,7 @@ async def test_a_lost_lease_ends_all_parts() -> None:
     async def write(_: str) -> None:
         raise LeadershipLost("another one leads")
 
-    parts = [Part("writing", lambda: queue.run(write)), _failing(0, REFUSED, [])]
+    parts = [OperatorTask("writing", lambda: queue.run(write)), _failing(0, REFUSED, [])]
     with pytest.raises(LeadershipLost):
         await supervise(parts, telemetry.voice)
 

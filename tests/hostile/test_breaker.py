@@ -5,7 +5,7 @@ from pathlib import Path
 
 from karpy.adapters.journal import JournalFiles
 from karpy.codec.fields import JsonObject
-from karpy.core.explain import Outcome, explain_pod
+from karpy.core.explain import PodOutcome, explain_pod
 from karpy.core.lifecycle.changes import Count
 from karpy.model.kinds import DEPLOYMENT, POD
 from karpy.model.verdicts import Reason
@@ -156,7 +156,7 @@ async def test_journal_and_explanation_show_it(tmp_path: Path) -> None:
     found = Karpy()("explain", "unlucky", str(tmp_path))
     assert found.code == 3
     assert "7 launches in vain" in " ".join(found.out.split())
-    assert explained.outcome is Outcome.REFUSED
+    assert explained.outcome is PodOutcome.REFUSED
     assert explained.refusal is not None
     assert explained.refusal.reason is Reason.LAUNCHED_IN_VAIN
     assert "1 launch in vain" in explained.sentence

@@ -15,7 +15,7 @@ from karpy.core.disruption.methods.drift import Drift
 from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
 from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
 from karpy.core.scheduling.effort import Effort
-from karpy.core.scheduling.packers.greedy import Outcome, Packer
+from karpy.core.scheduling.packers.greedy import Packer, PlacingResult
 from karpy.core.scheduling.podclasses import PodClass
 from karpy.model.pods import Pod
 from karpy.model.snapshot import DisruptionQuestion, Snapshot, ValidationQuestion
@@ -188,7 +188,7 @@ def test_a_pod_with_which_questions_fail_keeps_no_node_but_its_own(
 ) -> None:
     place = Packer.place
 
-    def fail(packer: Packer, pod_class: PodClass, about: Pod) -> Outcome:
+    def fail(packer: Packer, pod_class: PodClass, about: Pod) -> PlacingResult:
         if about.name == culprit:
             raise KeyError(culprit)
         return place(packer, pod_class, about)

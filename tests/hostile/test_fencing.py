@@ -13,7 +13,7 @@ from aiohttp import web
 
 from karpy.adapters.clock import WallClock
 from karpy.adapters.kube.api import KubeApi
-from karpy.adapters.kube.auth import Identity
+from karpy.adapters.kube.auth import RequestCredentials
 from karpy.adapters.kube.connection import Connection, find_access
 from karpy.adapters.kube.fence import Fence
 from karpy.adapters.kube.leases import Candidacy, Election, Timing
@@ -74,11 +74,11 @@ class SlowCredentials:
     def __init__(self, leader: Leader) -> None:
         self._leader = leader
 
-    async def identity(self) -> Identity:
+    async def identity(self) -> RequestCredentials:
         self._leader.freeze()
-        return Identity()
+        return RequestCredentials()
 
-    async def renewed(self, refused: Identity) -> Identity:
+    async def renewed(self, refused: RequestCredentials) -> RequestCredentials:
         return refused
 
 

@@ -19,7 +19,7 @@ from karpy.adapters.clock import WallClock
 from karpy.adapters.controlplane.loopback import free_ports
 from karpy.adapters.kube.access import EXEC_V1, NEVER, Access, Endpoint, ExecPlugin, User
 from karpy.adapters.kube.api import KubeApi
-from karpy.adapters.kube.auth import FixedCredentials, Identity
+from karpy.adapters.kube.auth import FixedCredentials, RequestCredentials
 from karpy.adapters.kube.connection import Connection, credentials_of, find_access
 from karpy.adapters.kube.transport import Transport
 from karpy.cli.main import execute
@@ -199,7 +199,7 @@ async def test_what_a_plugin_prints_is_not_repeated(tmp_path: Path, source: str)
         ExecPlugin("a", (CANARY,), (("A", CANARY),)),
         Endpoint(f"https://u:{CANARY}@h", proxy=f"http://u:{CANARY}@p"),
         Access(Endpoint(f"https://u:{CANARY}@h"), User(CANARY), "default", "config"),
-        Identity(CANARY, CANARY, CANARY, (("A", CANARY),)),
+        RequestCredentials(CANARY, CANARY, CANARY, (("A", CANARY),)),
     ],
     ids=lambda each: type(each).__name__,
 )

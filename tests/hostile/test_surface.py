@@ -13,7 +13,7 @@ from aiohttp import ClientConnectorError, ClientSession
 
 from karpy.adapters.clock import WallClock
 from karpy.adapters.controlplane.loopback import free_ports
-from karpy.adapters.kube.auth import Identity
+from karpy.adapters.kube.auth import RequestCredentials
 from karpy.adapters.kube.connection import credentials_of, find_access
 from karpy.adapters.telemetry.servers import HttpServer, profiling_application
 from karpy.errors import CredentialsRefused
@@ -164,7 +164,7 @@ def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "marks"
 
 
-def ask(kubeconfig: str) -> Identity:
+def ask(kubeconfig: str) -> RequestCredentials:
     """Ask the plugin of a kubeconfig for credentials."""
     credentials = credentials_of(find_access(kubeconfig=kubeconfig, env={}), WallClock())
     return asyncio.run(credentials.identity())

@@ -7,7 +7,7 @@ import pytest
 
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import NODE, NODE_CLAIM, POD
-from karpy.sim.faults import Fault, Faults, unreachable
+from karpy.sim.faults import Faults, InjectedFault, unreachable
 from karpy.sim.faultyports import FaultyFeed, FaultyObjects
 from karpy.sim.loop import run
 from karpy.sim.world import World
@@ -24,7 +24,7 @@ from tests.controllers.test_nodetermination import PROTECTED, pod
 from tests.hostile.stumbling import Stumbling
 from tests.hostile.test_unreadable import ABOVE_ABC
 
-STALLED = Fault(calls=("event",), kind=POD, delay_seconds=7200)
+STALLED = InjectedFault(calls=("event",), kind=POD, delay_seconds=7200)
 
 
 def odd(name: str, node: str, **meta: object) -> JsonObject:
@@ -167,7 +167,7 @@ def test_while_pods_cannot_be_listed_nothing_is_marked_and_later_all_goes_on() -
         objects = FaultyObjects(world.objects, faults)
         async with disrupting(world, heard, objects):
             await make_nodes(world, "web-1")
-            faults.add(Fault(unreachable, ("list",), POD))
+            faults.add(InjectedFault(unreachable, ("list",), POD))
             await asyncio.sleep(300)
             meanwhile = tainted(world), leaving(world)
             faults.clear()

@@ -26,7 +26,7 @@ from karpy.sim.faults import Faults
 from karpy.sim.faultyports import FaultyCloud, FaultyObjects
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.world import START, World, WorldSettings
-from karpy.wiring.operator import Operator
+from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.surface import Surface
 from tests.scenarios.timeline import Timeline
 
@@ -161,7 +161,7 @@ class Stage:
         kwok = KwokProvider(objects, clock, kwok_catalog())
         nodes: _Startable = _Nothing() if self._has_cloud else kwok
         recorder = EventRecorder(objects, clock, instance=name)
-        operator = Operator(
+        operator = KarpyOperator(
             Surface(
                 objects=objects,
                 feed=world.objects,

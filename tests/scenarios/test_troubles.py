@@ -10,7 +10,7 @@ from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE, NODE_CLAIM, NOD
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE
 from karpy.sim.cloud.market import MarketChange
 from karpy.sim.cloud.terms import Terms
-from karpy.sim.faults import Fault, unreachable
+from karpy.sim.faults import InjectedFault, unreachable
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.world import WorldSettings
 from tests.scenarios.manifests import deployment, node_class, one_of, pool
@@ -88,7 +88,7 @@ async def test_a_launch_goes_on_when_the_api_server_is_back(snapshot: SnapshotAs
         furnish(stage, 5)
         await asyncio.sleep(1.5)
         stage.timeline.note("the API server is unreachable")
-        stage.faults.add(Fault(unreachable))
+        stage.faults.add(InjectedFault(unreachable))
         await asyncio.sleep(60)
         stage.timeline.note("it is back")
         stage.faults.clear()

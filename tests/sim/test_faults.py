@@ -21,8 +21,8 @@ from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Change, EventType, Feed, Objects, Patch, PatchType, Synced
 from karpy.sim.faults import (
     WRITES,
-    Fault,
     Faults,
+    InjectedFault,
     cloud_unavailable,
     conflict,
     no_capacity,
@@ -39,7 +39,7 @@ def _config(name: str) -> JsonObject:
     return {"metadata": {"name": name, "namespace": "default"}, "data": {"a": "1"}}
 
 
-def _objects(world: World, *faults: Fault, seed: int = 0) -> Objects:
+def _objects(world: World, *faults: InjectedFault, seed: int = 0) -> Objects:
     return FaultyObjects(world.objects, Faults(*faults, seed=seed))
 
 
@@ -87,7 +87,7 @@ async def test_a_fault_raises_its_error_and_nothing_is_done(
     error: Callable[[], KarpyError], kind: type[KarpyError]
 ) -> None:
     with bare_world() as world:
-        objects = _objects(world, Fault(error))
+        objects = _objects(world, InjectedFault(error))
 
         with pytest.raises(kind):
             await objects.create(CONFIG_MAP, _config("a"))
@@ -98,7 +98,7 @@ async def test_a_fault_raises_its_error_and_nothing_is_done(
 @on_virtual_time
 async def test_an_answer_may_be_lost_though_the_call_was_done() -> None:
     with bare_world() as world:
-        objects = _objects(world, Fault(unreachable, is_answer_lost=True))
+        objects = _objects(world, InjectedFault(unreachable, is_answer_lost=True))
 
         with pytest.raises(Unreachable):
             await objects.create(CONFIG_MAP, _config("a"))
@@ -109,7 +109,7 @@ async def test_an_answer_may_be_lost_though_the_call_was_done() -> None:
 @on_virtual_time
 async def test_only_the_nth_call_of_its_name_and_kind_fails() -> None:
     with bare_world() as world:
-        faults = Faults(Fault(server_fault, ("create",), CONFIG_MAP, nth=2))
+        faults = Faults(InjectedFault(server_fault, ("create",), CONFIG_MAP, nth=2))
         objects = FaultyObjects(world.objects, faults)
         await objects.create(NODE, {"metadata": {"name": "n1"}})
         await objects.create(CONFIG_MAP, _config("a"))
@@ -129,7 +129,7 @@ async def test_only_the_nth_call_of_its_name_and_kind_fails() -> None:
 
 
 def _which_fail(seed: int) -> list[bool]:
-    faults = Faults(Fault(conflict, WRITES, percent=30), seed=seed)
+    faults = Faults(InjectedFault(conflict, WRITES, percent=30), seed=seed)
     return [faults.strike("patch", POD) is not None for _ in range(200)]
 
 
@@ -142,7 +142,7 @@ def test_faults_happen_by_seed() -> None:
 
 
 def test_reads_are_spared_by_faults_of_writes() -> None:
-    faults = Faults(Fault(conflict, WRITES))
+    faults = Faults(InjectedFault(conflict, WRITES))
 
     assert faults.strike("get", POD) is None
 
@@ -150,7 +150,7 @@ def test_reads_are_spared_by_faults_of_writes() -> None:
 def test_faults_come_and_go() -> None:
     faults = Faults()
     before = faults.strike("get", POD)
-    faults.add(Fault(server_fault))
+    faults.add(InjectedFault(server_fault))
     during = faults.strike("get", POD)
     faults.clear()
 
@@ -162,7 +162,7 @@ def test_faults_come_and_go() -> None:
 @on_virtual_time
 async def test_an_answer_may_be_late() -> None:
     with bare_world() as world:
-        objects = _objects(world, Fault(delay_seconds=30))
+        objects = _objects(world, InjectedFault(delay_seconds=30))
 
         await objects.list(POD)
 
@@ -172,7 +172,7 @@ async def test_an_answer_may_be_late() -> None:
 @on_virtual_time
 async def test_a_gap_drops_events_and_ends_the_watch() -> None:
     with bare_world() as world:
-        objects = _objects(world, Fault(calls=("event",), nth=2))
+        objects = _objects(world, InjectedFault(calls=("event",), nth=2))
         watch = objects.watch(CONFIG_MAP, since=world.store.version)
         world.store.create(CONFIG_MAP, _config("a"))
         world.store.create(CONFIG_MAP, _config("b"))
@@ -187,7 +187,7 @@ async def test_a_gap_drops_events_and_ends_the_watch() -> None:
 @on_virtual_time
 async def test_bookmarks_are_no_events_that_could_be_lost() -> None:
     with bare_world() as world:
-        objects = _objects(world, Fault(calls=("event",)))
+        objects = _objects(world, InjectedFault(calls=("event",)))
 
         event = await anext(objects.watch(CONFIG_MAP, since=world.store.version))
 
@@ -198,8 +198,8 @@ async def test_bookmarks_are_no_events_that_could_be_lost() -> None:
 async def test_a_watch_may_break_or_not_begin_at_all() -> None:
     with bare_world() as world:
         world.store.create(CONFIG_MAP, _config("a"))
-        broken = _objects(world, Fault(unreachable, ("event",)))
-        refused = _objects(world, Fault(server_fault, ("watch",)))
+        broken = _objects(world, InjectedFault(unreachable, ("event",)))
+        refused = _objects(world, InjectedFault(server_fault, ("watch",)))
 
         with pytest.raises(Unreachable):
             await anext(broken.watch(CONFIG_MAP, since="0"))
@@ -211,7 +211,7 @@ async def test_a_watch_may_break_or_not_begin_at_all() -> None:
 async def test_events_may_be_late() -> None:
     with bare_world() as world:
         world.store.create(CONFIG_MAP, _config("a"))
-        objects = _objects(world, Fault(calls=("event",), delay_seconds=5))
+        objects = _objects(world, InjectedFault(calls=("event",), delay_seconds=5))
 
         await anext(objects.watch(CONFIG_MAP, since="0"))
 
@@ -222,7 +222,7 @@ async def test_events_may_be_late() -> None:
 async def test_a_feed_lags_and_loses_nothing() -> None:
     with bare_world() as world:
         world.store.create(CONFIG_MAP, _config("a"))
-        faults = Faults(Fault(calls=("event",), nth=1, delay_seconds=5))
+        faults = Faults(InjectedFault(calls=("event",), nth=1, delay_seconds=5))
         feed: Feed = FaultyFeed(world.objects, faults)
 
         stream = feed.follow(CONFIG_MAP, _Names())
@@ -236,7 +236,7 @@ async def test_a_feed_lags_and_loses_nothing() -> None:
 @on_virtual_time
 async def test_a_cloud_fails_like_an_api_server() -> None:
     with bare_world() as world:
-        faults = Faults(Fault(cloud_unavailable, ("launch",), nth=1))
+        faults = Faults(InjectedFault(cloud_unavailable, ("launch",), nth=1))
         cloud: CloudProvider = FaultyCloud(world.cloud, faults)
 
         with pytest.raises(CloudUnavailable):

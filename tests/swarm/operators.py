@@ -21,7 +21,7 @@ from karpy.sim.crashes import Life
 from karpy.sim.faults import Faults
 from karpy.sim.faultyports import FaultyCloud, FaultyFeed, FaultyObjects
 from karpy.sim.world import World
-from karpy.wiring.operator import Operator
+from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.surface import Surface
 from tests.swarm.disruptions import Budgets, Ledger, Moves
 from tests.swarm.findings import Law
@@ -72,7 +72,7 @@ class StoryContext:
         self.orders: list[str] = []
         """Launches and terminations."""
         self.acting: set[str] = set()
-        self.operator: Operator | None = None
+        self.operator: KarpyOperator | None = None
         """The operator that began to act last."""
         self.ledger = Ledger(report)
         budgets, moves = Budgets(world, report), Moves(world, report, self._snapshot)
@@ -115,7 +115,7 @@ class Replica:
     ) -> None:
         self.name = name
         self.lives = 0
-        self.operator: Operator | None = None
+        self.operator: KarpyOperator | None = None
         self.cloud: CloudProvider | None = None
         self._context = context
         self._crashes = list(crashes)
@@ -160,7 +160,7 @@ class Replica:
             clock=world.clock,
             cloud=FaultyCloud(cloud, faults),
         )
-        operator = Operator(
+        operator = KarpyOperator(
             surface, context.options, notices=context, voice=context, journal=context.ledger
         )
 

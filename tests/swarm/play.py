@@ -17,7 +17,7 @@ from karpy.model.kinds import (
     STORAGE_CLASS,
 )
 from karpy.model.settings import Gates, Options
-from karpy.sim.faults import Fault, Faults
+from karpy.sim.faults import Faults, InjectedFault
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.loop import run
 from karpy.sim.world import World, WorldSettings
@@ -58,7 +58,7 @@ class Story:
     seed: int
     cluster: Cluster
     acts: list[Act]
-    faults: list[Fault]
+    faults: list[InjectedFault]
     crashes: list[Crash]
     outages: list[tuple[float, float]]
     """The begin and the duration of each outage."""

@@ -14,8 +14,8 @@ from karpy.ports.objects import EVERYTHING, EventType, Page, Patch, PatchType, Q
 from karpy.sim.crashes import Life
 from karpy.sim.faults import (
     WRITES,
-    Fault,
     Faults,
+    InjectedFault,
     cloud_unavailable,
     conflict,
     no_capacity,
@@ -63,39 +63,39 @@ def _random_crash(dice: Dice) -> Crash:
     return Crash(calls=dice.number(1, 10 ** dice.number(1, 2)), is_call_done=dice.chance(0.5))
 
 
-def random_faults(dice: Dice) -> list[Fault]:
+def random_faults(dice: Dice) -> list[InjectedFault]:
     """Draw faults of a few kinds, some frequent, some single."""
     return [_random_fault(dice) for _ in range(dice.one([0, 1, 2, 3, 4]))]
 
 
-def _random_fault(dice: Dice) -> Fault:
+def _random_fault(dice: Dice) -> InjectedFault:
     nth = dice.number(1, 30) if dice.chance(0.4) else 0
     percent = 100 if nth else dice.one([2, 5, 10, 20])
     match dice.number(0, 6):
         case 0:
-            return Fault(conflict, ("replace", "patch", "delete"), nth=nth, percent=percent)
+            return InjectedFault(conflict, ("replace", "patch", "delete"), nth=nth, percent=percent)
         case 1:
             error = dice.one([server_fault, unreachable, throttled])
             kind = dice.one([None, NODE, NODE_CLAIM, POD])
-            return Fault(error, (*WRITES, *_READS), kind=kind, nth=nth, percent=percent)
+            return InjectedFault(error, (*WRITES, *_READS), kind=kind, nth=nth, percent=percent)
         case 2:
-            return Fault(unreachable, WRITES, nth=nth, percent=percent, is_answer_lost=True)
+            return InjectedFault(unreachable, WRITES, nth=nth, percent=percent, is_answer_lost=True)
         case 3:
             is_lost = dice.chance(0.5)
-            return Fault(
+            return InjectedFault(
                 cloud_unavailable, _CLOUD, nth=nth, percent=percent, is_answer_lost=is_lost
             )
         case 4:
-            return Fault(no_capacity, ("launch",), nth=nth, percent=percent)
+            return InjectedFault(no_capacity, ("launch",), nth=nth, percent=percent)
         case 5:
-            return Fault(None, (_GAP,), nth=nth, percent=percent)
+            return InjectedFault(None, (_GAP,), nth=nth, percent=percent)
         case _:
             return _random_delay(dice, percent=percent)
 
 
-def _random_delay(dice: Dice, percent: int) -> Fault:
+def _random_delay(dice: Dice, percent: int) -> InjectedFault:
     calls: tuple[str, ...] = dice.one([("event",), WRITES, _CLOUD])
-    return Fault(None, calls, percent=percent, delay_seconds=dice.one([0.1, 0.5, 2.0]))
+    return InjectedFault(None, calls, percent=percent, delay_seconds=dice.one([0.1, 0.5, 2.0]))
 
 
 class Outage:

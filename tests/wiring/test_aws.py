@@ -13,7 +13,7 @@ from karpy.model.settings import Options
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from karpy.wiring.clouds.aws import METRICS, open_with, well_known
-from karpy.wiring.clouds.registry import Cloud, Site
+from karpy.wiring.clouds.registry import Cloud, ProviderInputs
 from tests.adapters.clouds.aws.accounts import Account, account
 from tests.controllers.operators import Heard, context_of
 from tests.tidy.repository import ROOT, product_files, tree
@@ -29,9 +29,9 @@ class Told:
         self.notices.append(notice)
 
 
-def site(world: World, some: Account, cloud: dict[str, str]) -> Site:
+def site(world: World, some: Account, cloud: dict[str, str]) -> ProviderInputs:
     options = Options(provider="aws", cloud=cloud)
-    return Site(
+    return ProviderInputs(
         world.objects,
         world.objects,
         some.clock,

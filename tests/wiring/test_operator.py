@@ -18,7 +18,7 @@ from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.store import Store
 from karpy.sim.world import World
 from karpy.wiring.embedded import embedded_world
-from karpy.wiring.operator import Operator
+from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.resident import BRISK
 from karpy.wiring.surface import Surface
 from tests.scenarios.manifests import IMAGE, daemon_set, pod_spec
@@ -75,9 +75,11 @@ class Heard(Struct):
 
 
 @asynccontextmanager
-async def watching(world: World, objects: GuardedObjects, heard: Heard) -> AsyncIterator[Operator]:
+async def watching(
+    world: World, objects: GuardedObjects, heard: Heard
+) -> AsyncIterator[KarpyOperator]:
     surface = Surface(objects, objects, world.clock, world.cloud)
-    operator = Operator(surface, Options(), notices=heard, voice=heard)
+    operator = KarpyOperator(surface, Options(), notices=heard, voice=heard)
     task = asyncio.create_task(operator.watch())
     try:
         yield operator

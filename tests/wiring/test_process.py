@@ -19,7 +19,7 @@ from karpy.sim.kubelets.timing import Timing
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.clouds import registry
 from karpy.wiring.embedded import embedded_world, serve
-from karpy.wiring.operator import Operator
+from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.options import read_options
 from karpy.wiring.process import Crashed, run_process
 
@@ -196,10 +196,10 @@ async def test_instance_types_that_cannot_be_read_are_named(tmp_path: Path) -> N
 async def test_the_last_words_of_a_crash_are_a_line_like_all_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def act(_: Operator) -> None:
+    async def act(_: KarpyOperator) -> None:
         raise ValueError("out of order")
 
-    monkeypatch.setattr(Operator, "act", act)
+    monkeypatch.setattr(KarpyOperator, "act", act)
     log = tmp_path / "log"
 
     async def story() -> None:

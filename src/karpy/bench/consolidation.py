@@ -52,7 +52,7 @@ def consolidate_once(snapshot: Snapshot, method: Method) -> Command | None:
 # --- the result line ----------------------------------------------------------------------------
 
 
-class Replacement(Struct, frozen=True):
+class PlannedReplacement(Struct, frozen=True):
     """The node that a command launches, at its cheapest option."""
 
     instance_type: str = field(name="type")
@@ -72,7 +72,7 @@ class Decision(Struct, frozen=True):
     decision_s: float
     removed: tuple[str, ...]
     pods_moved: int
-    replacement: Replacement | None
+    replacement: PlannedReplacement | None
     savings: float
     hit_timeout: bool = False
     """Always False: decisions have no time limit."""
@@ -104,7 +104,7 @@ class Consolidated(Struct, frozen=True):
     """The number of rules that the commands break; absent if the checker did not run."""
 
 
-class Consolidation:
+class ConsolidationRun:
     """One run: one decision per method, or commands until no method has one."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -181,12 +181,12 @@ def _count_candidates(snapshot: Snapshot, method: Method) -> int:
     )
 
 
-def _replacement(command: Command | None) -> Replacement | None:
+def _replacement(command: Command | None) -> PlannedReplacement | None:
     if command is None or not command.replacements:
         return None
     best = command.replacements[0].launch.options[0]
     price = best.price / MICROS_PER_DOLLAR
-    return Replacement(best.instance_type, best.zone, best.capacity_type, price)
+    return PlannedReplacement(best.instance_type, best.zone, best.capacity_type, price)
 
 
 # --- carrying a command out ---------------------------------------------------------------------

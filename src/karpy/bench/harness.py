@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from karpy.bench.consolidation import Consolidated, Consolidation
+from karpy.bench.consolidation import Consolidated, ConsolidationRun
 from karpy.bench.files import parse_workload, read_bytes
 from karpy.bench.objects import Json
 from karpy.bench.results import Result, Times, summarise
@@ -67,7 +67,7 @@ def _consolidate(path: Path, workload: Json, run: int, *, converges: bool) -> Me
         began = time.perf_counter()
         snapshot = with_overlays(read_workload(workload, str(path)))
         setup_s = time.perf_counter() - began
-        made = Consolidation(snapshot)
+        made = ConsolidationRun(snapshot)
         (made.converge if converges else made.decide_once)()
     result = Consolidated(
         harness="karpy",

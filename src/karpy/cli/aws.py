@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 from karpy.cli.extras import import_aws_fake
 from karpy.cli.options import DONE, Injected
 from karpy.core.aws.setup import cloudformation, commands, eksctl, terraform
-from karpy.core.aws.setup.plan import Host, Plan, find_misnomer
+from karpy.core.aws.setup.plan import OperatorHost, SetupPlan, find_misnomer
 from karpy.errors import OptionInvalid
 
 _HELP: Final = """\
@@ -37,7 +37,7 @@ class Format(Enum):
     CLI = "cli"
 
 
-_WRITERS: Final[Mapping[Format, Callable[[Plan], str]]] = {
+_WRITERS: Final[Mapping[Format, Callable[[SetupPlan], str]]] = {
     Format.CLOUDFORMATION: cloudformation.text,
     Format.TERRAFORM: terraform.text,
     Format.EKSCTL: eksctl.text,
@@ -93,9 +93,9 @@ class Account:
         bool, Parameter(help="Add the VPC endpoints that a VPC without a way out needs.")
     ] = False
     host: Annotated[
-        Host,
+        OperatorHost,
         Parameter(help="Add what Karpy itself runs on.", negative=""),
-    ] = Host.ELSEWHERE
+    ] = OperatorHost.ELSEWHERE
 
 
 @aws.command
@@ -125,9 +125,9 @@ def setup(
     return DONE
 
 
-def _plan_of(account: Account) -> Plan:
+def _plan_of(account: Account) -> SetupPlan:
     """Return the plan of a set-up; raise OptionInvalid for an invalid name."""
-    plan = Plan(
+    plan = SetupPlan(
         cluster=account.cluster,
         partition=account.partition,
         namespace=account.namespace,

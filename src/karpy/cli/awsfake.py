@@ -8,21 +8,21 @@ from typing import Final
 
 from karpy.adapters.clock import WallClock
 from karpy.adapters.clouds.awsfake.market import ANY
-from karpy.adapters.clouds.awsfake.server import Account, AwsFake
+from karpy.adapters.clouds.awsfake.server import AwsFake, FakeAccount
 from karpy.adapters.kube.connection import connect
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
 from karpy.errors import KarpyError, OptionInvalid, SystemRefused
 from karpy.model.labels import ON_DEMAND, SPOT
 from karpy.sim.ec2.joining import JoiningMachines
-from karpy.sim.ec2.machines import Machines, keep_running
+from karpy.sim.ec2.machines import SimulatedMachines, keep_running
 
-__all__ = ["Account", "serve"]
+__all__ = ["FakeAccount", "serve"]
 
 _CAPACITY_TYPES: Final = frozenset({ANY, ON_DEMAND, SPOT})
 _PLACE_PARTS: Final = 2
 
 
-def serve(terminal: Terminal, port: int, account: Account, kubeconfig: str = "") -> None:
+def serve(terminal: Terminal, port: int, account: FakeAccount, kubeconfig: str = "") -> None:
     """
     Serve AWS until SIGINT or SIGTERM; raise OptionInvalid for an unknown region.
 
@@ -48,7 +48,7 @@ async def _live(terminal: Terminal, fake: AwsFake, kubeconfig: str) -> None:
             connection = await stack.enter_async_context(connect(kubeconfig=kubeconfig))
             joining = JoiningMachines(connection.objects, WallClock(), partial(_report, terminal))
             stack.callback(joining.close)
-            machines = Machines(joining, fake.tables.types.values())
+            machines = SimulatedMachines(joining, fake.tables.types.values())
             following = asyncio.create_task(keep_running(machines, fake.instances))
             stack.callback(following.cancel)
         terminal.answer(_usage(fake))
@@ -59,7 +59,7 @@ def _report(terminal: Terminal, node: str, error: KarpyError) -> None:
     terminal.report(line(f"node {node}: {error.message} ({error.code})"))
 
 
-def _made(account: Account, port: int) -> AwsFake:
+def _made(account: FakeAccount, port: int) -> AwsFake:
     for each in account.sold_out:
         capacity_type, *place = each.split("/")
         if len(place) != _PLACE_PARTS or capacity_type not in _CAPACITY_TYPES:

@@ -18,10 +18,10 @@ from karpy.cli.options import (
     DONE,
     FAILED,
     NEAREST,
+    ClusterAccess,
     Injected,
     Output,
     Question,
-    Reach,
     moment,
 )
 from karpy.cli.tables import few_of
@@ -73,7 +73,7 @@ def budgets(
     /,
     *files: Annotated[str, Parameter(help="Manifests, directories of them, or -.")],
     week: Week = THIS_WEEK,
-    reach: Reach = NEAREST,
+    reach: ClusterAccess = NEAREST,
     output: Output = "text",
     terminal: Injected,
 ) -> int:
@@ -112,7 +112,7 @@ def budgets(
 
 
 def _read(
-    files: Sequence[str], reach: Reach, question: Question, terminal: Terminal
+    files: Sequence[str], reach: ClusterAccess, question: Question, terminal: Terminal
 ) -> ClusterInput:
     """Read manifests or a cluster, without a catalog."""
     if not files:

@@ -14,8 +14,8 @@ from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected
 from karpy.cli.solve import Files
 from karpy.cli.tables import Align, Column, count_of, few_of, table
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
-from karpy.codec.convert.conversion import Change, Conversion, FileCount, Note
-from karpy.codec.convert.drafts import Cluster
+from karpy.codec.convert.conversion import Conversion, FieldChange, FileCount, Note
+from karpy.codec.convert.drafts import NamedCluster
 from karpy.codec.convert.manifests import convert as convert_documents
 from karpy.codec.convert.manifests import convert_groups
 from karpy.codec.convert.yamltexts import to_yaml, write_products
@@ -32,14 +32,20 @@ _COLUMNS: Final = (
     Column("file"),
     *(
         Column(title, Align.RIGHT)
-        for title in ("read", "converted", "unchanged", "failed", *(each.value for each in Change))
+        for title in (
+            "read",
+            "converted",
+            "unchanged",
+            "failed",
+            *(each.value for each in FieldChange),
+        )
     ),
 )
 _STYLES: Final = {
-    Change.ADDED: Style.CARE,
-    Change.RENAMED: Style.QUIET,
-    Change.DROPPED: Style.QUIET,
-    Change.LOST: Style.BAD,
+    FieldChange.ADDED: Style.CARE,
+    FieldChange.RENAMED: Style.QUIET,
+    FieldChange.DROPPED: Style.QUIET,
+    FieldChange.LOST: Style.BAD,
 }
 
 
@@ -84,8 +90,10 @@ class Place:
     ] = ()
 
     @property
-    def cluster(self) -> Cluster:
-        return Cluster(self.cluster_name, _pairs(self.subnet_tag), _pairs(self.security_group_tag))
+    def cluster(self) -> NamedCluster:
+        return NamedCluster(
+            self.cluster_name, _pairs(self.subnet_tag), _pairs(self.security_group_tag)
+        )
 
     def check_text(self) -> None:
         """Raise UnicodeEncodeError for a word that UTF-8 cannot encode, as it gets into objects."""
@@ -209,7 +217,7 @@ def _notes(notes: Sequence[Note]) -> list[Line]:
 
 
 def _note(note: Note) -> Line:
-    change = Span(note.change.name.ljust(len(Change.RENAMED.name)), _STYLES[note.change])
+    change = Span(note.change.name.ljust(len(FieldChange.RENAMED.name)), _STYLES[note.change])
     path = (Span(note.path, Style.NAME), Span(": ")) if note.path else ()
     return line("  ", change, "  ", *path, note.text)
 
@@ -243,13 +251,13 @@ def _files(files: Sequence[FileCount]) -> list[Line]:
 def _row(file: str, count: FileCount) -> list[Line]:
     shown = file if len(file) <= _FILE_WIDTH else f"…{file[1 - _FILE_WIDTH :]}"
     numbers = [count.read, count.converted, count.unchanged, count.failed]
-    numbers += [count.changes.get(each, 0) for each in Change]
+    numbers += [count.changes.get(each, 0) for each in FieldChange]
     return [line(Span(shown, Style.NAME)), *(line(str(each)) for each in numbers)]
 
 
 def _summary(conversion: Conversion) -> Line:
     total = conversion.total
-    fields = ", ".join(f"{total.changes.get(each, 0)} {each.value}" for each in Change)
+    fields = ", ".join(f"{total.changes.get(each, 0)} {each.value}" for each in FieldChange)
     return line(
         f"{count_of(total.read, 'object')} read: {total.converted} converted, "
         f"{total.unchanged} unchanged, {total.failed} failed; fields: {fields}"

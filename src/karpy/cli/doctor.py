@@ -12,13 +12,17 @@ from msgspec.structs import replace
 from karpy.adapters.clock import WallClock
 from karpy.adapters.kube.connection import Connection
 from karpy.cli.live import access_of
-from karpy.cli.options import ANSWERED_NO, DONE, NEAREST, Injected, Output, Reach
+from karpy.cli.options import ANSWERED_NO, DONE, NEAREST, ClusterAccess, Injected, Output
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
-from karpy.core.doctor import Facts, Health, Judgement, examine, is_fit
-from karpy.wiring.checkup import Asked, check_up
+from karpy.core.doctor import CheckResult, Facts, Judgement, examine, is_fit
+from karpy.wiring.checkup import NamedSettings, check_up
 
-_STYLES: Final = {Health.GREEN: Style.GOOD, Health.YELLOW: Style.CARE, Health.RED: Style.BAD}
-_WORDS: Final = {Health.GREEN: "ok", Health.YELLOW: "care", Health.RED: "bad"}
+_STYLES: Final = {
+    CheckResult.GREEN: Style.GOOD,
+    CheckResult.YELLOW: Style.CARE,
+    CheckResult.RED: Style.BAD,
+}
+_WORDS: Final = {CheckResult.GREEN: "ok", CheckResult.YELLOW: "care", CheckResult.RED: "bad"}
 _SHOWN: Final = 5
 _GAP: Final = 2
 
@@ -43,8 +47,8 @@ class Installation:
     ] = ""
 
     @property
-    def asked(self) -> Asked:
-        return Asked(
+    def asked(self) -> NamedSettings:
+        return NamedSettings(
             self.namespace, self.provider or "", self.interruption_queue, self.cluster_name
         )
 
@@ -55,7 +59,7 @@ USUAL_PLACE: Final = Installation()
 def doctor(
     *,
     installation: Installation = USUAL_PLACE,
-    reach: Reach = NEAREST,
+    reach: ClusterAccess = NEAREST,
     output: Output = "text",
     terminal: Injected,
 ) -> int:
@@ -84,7 +88,7 @@ def doctor(
     return DONE if is_good else ANSWERED_NO
 
 
-async def _look(reach: Reach, installation: Installation) -> Facts:
+async def _look(reach: ClusterAccess, installation: Installation) -> Facts:
     asked = installation.asked
     async with Connection(access_of(reach)) as connection:
         facts = await check_up(connection.objects, connection.version, WallClock(), asked)
@@ -116,8 +120,8 @@ def _answer(facts: Facts, judgements: Sequence[Judgement], *, is_good: bool) -> 
 def _report(judgements: Sequence[Judgement], terminal: Terminal) -> None:
     width = max(len(each.check) for each in judgements) + _GAP
     terminal.answer(part for each in judgements for part in _lines(each, width))
-    red = sum(each.health is Health.RED for each in judgements)
-    yellow = sum(each.health is Health.YELLOW for each in judgements)
+    red = sum(each.health is CheckResult.RED for each in judgements)
+    yellow = sum(each.health is CheckResult.YELLOW for each in judgements)
     green = len(judgements) - red - yellow
     terminal.answer([line(), line(f"{green} green, {yellow} yellow, {red} red")])
 

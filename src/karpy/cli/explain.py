@@ -28,10 +28,10 @@ from karpy.cli.options import (
     FAILED,
     NEAREST,
     USUAL,
+    ClusterAccess,
     Injected,
     Output,
     Question,
-    Reach,
 )
 from karpy.cli.recorded import journal_among, recorded_node, recorded_pod
 from karpy.cli.tables import few_of
@@ -61,7 +61,7 @@ def explain(
     /,
     *files: Annotated[str, Parameter(help="After `node` or `pod` its name; then what to read.")],
     question: Question = USUAL,
-    reach: Reach = NEAREST,
+    reach: ClusterAccess = NEAREST,
     output: Output = "text",
     terminal: Injected,
 ) -> int:

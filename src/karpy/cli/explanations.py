@@ -8,7 +8,7 @@ from karpy.cli.launchtext import narrowed_text, where_text
 from karpy.cli.plans import BLANK, constraint_text
 from karpy.cli.tables import count_of, cut, dollars, few_of, labelled
 from karpy.cli.terminal import Line, Span, Style, line
-from karpy.core.explain import GROUPS_MAX, Explanation, Fix, Outcome, PoolGroup
+from karpy.core.explain import GROUPS_MAX, Explanation, Fix, PodOutcome, PoolGroup
 from karpy.model.nodes import Node
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Constraint, Exclusion, Launch, PoolRefusal, Refusal
@@ -27,11 +27,11 @@ _OTHER_REASONS: Final = "other reasons; --output json lists them"
 _Row: TypeAlias = tuple[int, Constraint, tuple[str, ...]]
 
 _STYLES: Final = {
-    Outcome.NEW_NODE: Style.GOOD,
-    Outcome.EXISTING_NODE: Style.GOOD,
-    Outcome.REFUSED: Style.BAD,
-    Outcome.RUNNING: Style.PLAIN,
-    Outcome.NOT_CONSIDERED: Style.CARE,
+    PodOutcome.NEW_NODE: Style.GOOD,
+    PodOutcome.EXISTING_NODE: Style.GOOD,
+    PodOutcome.REFUSED: Style.BAD,
+    PodOutcome.RUNNING: Style.PLAIN,
+    PodOutcome.NOT_CONSIDERED: Style.CARE,
 }
 
 

@@ -18,13 +18,12 @@ from karpy.cli.findings import findings_answer, report_findings
 from karpy.cli.inputs import Sources, read_sources, read_text
 from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected
 from karpy.cli.tables import Align, Column, count_of, few_of, table
-from karpy.cli.terminal import Line, Style, line
-from karpy.cli.terminal import Span as Part
+from karpy.cli.terminal import Line, Span, Style, line
 from karpy.codec.findings import Finding, is_partial, of_problem
 from karpy.codec.manifests import Reading, read_manifests
 from karpy.codec.narrowing import Supply
 from karpy.codec.verdicts import dollars, requirement_to_entries
-from karpy.core.instancechoice import Choice, Criteria, Span, choose, requirements_of
+from karpy.core.instancechoice import Criteria, InstanceChoice, NumberRange, choose, requirements_of
 from karpy.errors import ObjectNotFound
 from karpy.model.instances import Catalog, InstanceType, micros
 from karpy.model.labels import ON_DEMAND, SPOT
@@ -55,10 +54,12 @@ _BOUNDS: Final = {
 """Operators that older versions of Karpenter do not have, with the equivalent older one."""
 
 
-def _span(read: Callable[[str], int], example: str) -> Callable[[object, Sequence[Token]], Span]:
+def _span(
+    read: Callable[[str], int], example: str
+) -> Callable[[object, Sequence[Token]], NumberRange]:
     """Read `4`, `4-8` or `4-`."""
 
-    def convert(_kind: object, tokens: Sequence[Token]) -> Span:
+    def convert(_kind: object, tokens: Sequence[Token]) -> NumberRange:
         text = tokens[0].value
         least, dash, most = text.partition("-")
         try:
@@ -67,7 +68,7 @@ def _span(read: Callable[[str], int], example: str) -> Callable[[object, Sequenc
         except ValueError:
             msg = f'"{text}" is no range such as {example}'
             raise ValueError(msg) from None
-        return Span(first, last)
+        return NumberRange(first, last)
 
     return convert
 
@@ -83,7 +84,7 @@ def _names(_kind: object, tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(each for token in tokens for each in token.value.split(",") if each)
 
 
-_Numbers: TypeAlias = Callable[[object, Sequence[Token]], Span]
+_Numbers: TypeAlias = Callable[[object, Sequence[Token]], NumberRange]
 _COUNT: Final[_Numbers] = _span(int, "4, 4-8 or 4-")
 _MEMORY: Final[_Numbers] = _span(_mib, "16, 16-64 or 512Mi-2Gi")
 _Names: TypeAlias = tuple[str, ...]
@@ -102,13 +103,15 @@ def _several(text: str) -> Parameter:
 class Selection:
     """The criteria for instance types, and the catalog to choose from."""
 
-    vcpus: Annotated[Span | None, _range("How many vCPUs: 4, 4-8 or 4-.", _COUNT)] = None
+    vcpus: Annotated[NumberRange | None, _range("How many vCPUs: 4, 4-8 or 4-.", _COUNT)] = None
     memory: Annotated[
-        Span | None,
+        NumberRange | None,
         _range("How much memory, in GiB or with a unit: 16, 16-64, 512Mi-2Gi.", _MEMORY),
     ] = None
-    gpus: Annotated[Span | None, _range("How many GPUs: 1, 1- or 0.", _COUNT)] = None
-    generation: Annotated[Span | None, _range("Which generation: 7, 5-7 or 6-.", _COUNT)] = None
+    gpus: Annotated[NumberRange | None, _range("How many GPUs: 1, 1- or 0.", _COUNT)] = None
+    generation: Annotated[NumberRange | None, _range("Which generation: 7, 5-7 or 6-.", _COUNT)] = (
+        None
+    )
     gpu_name: Annotated[_Names, _several("Which GPU, as `l4`.")] = ()
     arch: Annotated[_Names, _several("`amd64` or `arm64`.")] = ()
     category: Annotated[_Names, _several("Which categories, as `c,m,r`.")] = ()
@@ -150,10 +153,10 @@ class Selection:
     def criteria(self, pool: NodePool | None) -> Criteria:
         """Return the criteria together with the requirements of a NodePool."""
         return Criteria(
-            vcpus=self.vcpus or Span(),
-            memory_mib=self.memory or Span(),
-            gpus=self.gpus or Span(),
-            generation=self.generation or Span(),
+            vcpus=self.vcpus or NumberRange(),
+            memory_mib=self.memory or NumberRange(),
+            gpus=self.gpus or NumberRange(),
+            generation=self.generation or NumberRange(),
             gpu_names=frozenset(self.gpu_name),
             architectures=frozenset(self.arch),
             categories=frozenset(self.category),
@@ -261,24 +264,24 @@ def _supply(selection: Selection, reading: Reading) -> Supply:
 # --- answers -----------------------------------------------------------------------------------
 
 
-def _lines(found: Sequence[Choice], limit: int, supply: Supply) -> list[Line]:
+def _lines(found: Sequence[InstanceChoice], limit: int, supply: Supply) -> list[Line]:
     title = f"{supply.name} (estimated prices)" if supply.is_estimate else supply.name
-    source = line(Part("From  ", Style.STRONG), f"catalog {title}")
+    source = line(Span("From  ", Style.STRONG), f"catalog {title}")
     if not found:
-        return [line(Part("No instance type will do", Style.STRONG)), (), source]
+        return [line(Span("No instance type will do", Style.STRONG)), (), source]
     rows = [_row(each) for each in found[:limit]]
     lines = table(_COLUMNS, rows)
     hidden = len(found) - len(rows)
     if hidden:
         lines.append(line(f"and {hidden:,} more (--limit {len(found)})"))
-    head = line(Part(f"{count_of(len(found), 'instance type')}, the cheapest first", Style.STRONG))
+    head = line(Span(f"{count_of(len(found), 'instance type')}, the cheapest first", Style.STRONG))
     return [head, (), *lines, (), source]
 
 
-def _row(choice: Choice) -> list[Line]:
+def _row(choice: InstanceChoice) -> list[Line]:
     gpus = f"{choice.gpus} {choice.gpu_name}".strip() if choice.gpus else ""
     return [
-        line(Part(choice.type.name, Style.NAME)),
+        line(Span(choice.type.name, Style.NAME)),
         line(str(choice.vcpus)),
         line(format_quantity(choice.memory_mib * _MIB, MEMORY)),
         line(gpus),
@@ -293,7 +296,9 @@ def _price(price: int | None) -> str:
     return "" if price is None else f"{dollars(price):,.4f}"
 
 
-def _answer(kept: Sequence[Choice], supply: Supply, findings: Sequence[Finding]) -> dict[str, Any]:
+def _answer(
+    kept: Sequence[InstanceChoice], supply: Supply, findings: Sequence[Finding]
+) -> dict[str, Any]:
     return {
         "instances": [_instance(each) for each in kept],
         "catalog": {"name": supply.name, "isEstimate": supply.is_estimate},
@@ -301,7 +306,7 @@ def _answer(kept: Sequence[Choice], supply: Supply, findings: Sequence[Finding])
     }
 
 
-def _instance(choice: Choice) -> dict[str, Any]:
+def _instance(choice: InstanceChoice) -> dict[str, Any]:
     return {
         "name": choice.type.name,
         "vcpus": choice.vcpus,

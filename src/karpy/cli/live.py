@@ -16,7 +16,7 @@ from karpy.adapters.mirror.mirror import OPTIONAL
 from karpy.cli.ec2supply import EC2, Needs
 from karpy.cli.findings import report_findings
 from karpy.cli.inputs import ClusterInput, find_supply, with_catalog
-from karpy.cli.options import Question, Reach
+from karpy.cli.options import ClusterAccess, Question
 from karpy.cli.room import with_room
 from karpy.cli.terminal import Terminal
 from karpy.codec.findings import Finding, finding_of
@@ -31,7 +31,7 @@ _UNREADABLE_HINT: Final = "correct the object, or run a version of Karpy that kn
 _WITHHELD_HINT: Final = "grant `list` and `watch` on it, as deploy/rbac.yaml does"
 
 
-def check_reach(reach: Reach, files: Sequence[str], command: str) -> None:
+def check_reach(reach: ClusterAccess, files: Sequence[str], command: str) -> None:
     """Raise CycloptsError if a command gets both files and a cluster."""
     if files and reach.is_given:
         raise CycloptsError(
@@ -40,7 +40,7 @@ def check_reach(reach: Reach, files: Sequence[str], command: str) -> None:
         )
 
 
-def read_live(reach: Reach, question: Question, terminal: Terminal) -> ClusterInput:
+def read_live(reach: ClusterAccess, question: Question, terminal: Terminal) -> ClusterInput:
     """Read the cluster of a kubeconfig with its catalog, and report the findings."""
     snapshot, sight = _look(reach, question)
     cluster = live_input(snapshot, sight, question)
@@ -48,7 +48,7 @@ def read_live(reach: Reach, question: Question, terminal: Terminal) -> ClusterIn
     return cluster
 
 
-def read_live_any(reach: Reach, question: Question, terminal: Terminal) -> ClusterInput:
+def read_live_any(reach: ClusterAccess, question: Question, terminal: Terminal) -> ClusterInput:
     """Read a cluster that may have neither NodePools nor NodeClaims."""
     snapshot, sight = _look(reach, question, ANY_CLUSTER)
     cluster = live_input(snapshot, sight, with_region_of_nodes(question, snapshot))
@@ -76,19 +76,19 @@ def with_region_of_nodes(question: Question, snapshot: Snapshot) -> Question:
     return dataclasses.replace(question, catalog=f"{EC2}:{region}") if region else question
 
 
-def access_of(reach: Reach) -> Access:
+def access_of(reach: ClusterAccess) -> Access:
     """Return the access to the cluster that the options name."""
     return find_access(reach.context, reach.kubeconfig, os.environ)
 
 
-def read_live_without_catalog(reach: Reach, question: Question) -> ClusterInput:
+def read_live_without_catalog(reach: ClusterAccess, question: Question) -> ClusterInput:
     """Read the cluster of a kubeconfig without a catalog."""
     snapshot, sight = _look(reach, question)
     return ClusterInput(snapshot, tuple(_findings(sight)))
 
 
 def _look(
-    reach: Reach, question: Question, optional: frozenset[Kind] = OPTIONAL
+    reach: ClusterAccess, question: Question, optional: frozenset[Kind] = OPTIONAL
 ) -> tuple[Snapshot, Sight]:
     sight = asyncio.run(look(access_of(reach), question.settings, optional))
     now = question.now or sight.snapshot.now

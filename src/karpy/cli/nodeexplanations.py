@@ -26,7 +26,7 @@ from karpy.core.disruption.explain import (
     Outlook,
     Way,
 )
-from karpy.core.disruption.lifts import Change
+from karpy.core.disruption.lifts import ClusterChange
 from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.model.commands import Command
 from karpy.model.instances import MICROS_PER_DOLLAR
@@ -277,7 +277,7 @@ def _end_text(way: Way, changes: int) -> str:
     return f"{_LABELS[way.method]}: {_command_text(way.command)}{enough}"
 
 
-def _change_text(change: Change, screen: Screen) -> str:
+def _change_text(change: ClusterChange, screen: Screen) -> str:
     text = change.text
     if change.why is NodeReason.SPOT_TO_SPOT_DISABLED and not screen.knows_gates:
         text += "; if it is open, say so: --feature-gates SpotToSpotConsolidation=true"
@@ -379,7 +379,7 @@ def _way(way: Way) -> dict[str, Any]:
     }
 
 
-def _change(change: Change) -> Mapping[str, Any]:
+def _change(change: ClusterChange) -> Mapping[str, Any]:
     return {
         "text": change.text,
         "reason": change.why.name,

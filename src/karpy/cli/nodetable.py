@@ -47,7 +47,7 @@ Types = Mapping[tuple[str, str], InstanceType]
 """Instance types by NodePool and name."""
 
 
-class Packing(Struct, frozen=True):
+class Fill(Struct, frozen=True):
     """How much launches use of one resource of their cheapest types."""
 
     used: int
@@ -103,7 +103,7 @@ def catalog_lines(snapshot: Snapshot, catalog: str) -> list[Line]:
     return [line(Span("From  ", Style.STRONG), f"catalog {catalog}, {types}")]
 
 
-def packing(launches: Sequence[Launch], types: Types, resource: str) -> Packing:
+def packing(launches: Sequence[Launch], types: Types, resource: str) -> Fill:
     """Sum the use of a resource by launches, and its amount on their cheapest types."""
     used = there = 0
     for launch in launches:
@@ -111,7 +111,7 @@ def packing(launches: Sequence[Launch], types: Types, resource: str) -> Packing:
         if kind is not None:
             used += launch.resources.get(resource, 0)
             there += kind.allocatable.get(resource, 0)
-    return Packing(used, there)
+    return Fill(used, there)
 
 
 def _types_of(snapshot: Snapshot, launches: Sequence[Launch]) -> Types:

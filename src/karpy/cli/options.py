@@ -137,7 +137,7 @@ USUAL: Final = Question()
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Reach:
+class ClusterAccess:
     """Which cluster to look at where no files are given."""
 
     kubeconfig: Annotated[
@@ -156,4 +156,4 @@ class Reach:
         return self.kubeconfig is not None or self.context is not None
 
 
-NEAREST: Final = Reach()
+NEAREST: Final = ClusterAccess()

@@ -34,7 +34,7 @@ _LINES_COMPARED: Final = 1000
 _STYLES: Final = {"-": Style.BAD, "+": Style.GOOD, "@": Style.QUIET}
 
 
-class Outcome(Enum):
+class ReplayOutcome(Enum):
     """The result of a repeated decision."""
 
     SAME = "same"
@@ -47,7 +47,7 @@ class Replayed(Struct, frozen=True):
     """A repeated decision."""
 
     where: str
-    outcome: Outcome
+    outcome: ReplayOutcome
     recording: AnyRecording
     verdict: bytes
 
@@ -74,11 +74,11 @@ def replay(
     verdict differs by a single byte, and with 1 if there is no decision to replay.
     """
     paths = [path for name in files for path in _files_of(Path(name))]
-    counts = dict.fromkeys(Outcome, 0)
+    counts = dict.fromkeys(ReplayOutcome, 0)
     different: list[Replayed] = []
     for each in _replay_all(paths, terminal):
         counts[each.outcome] += 1
-        if each.outcome is Outcome.DIFFERENT:
+        if each.outcome is ReplayOutcome.DIFFERENT:
             different.append(each)
     if output == "json":
         terminal.answer_json(_answer(counts, different))
@@ -115,11 +115,11 @@ def _replay_all(paths: Iterable[Path], terminal: Terminal) -> Iterator[Replayed]
 def _replay(where: str, recording: AnyRecording) -> Replayed:
     verdict = _decide_again(recording)
     if verdict == recording.verdict:
-        outcome = Outcome.SAME
+        outcome = ReplayOutcome.SAME
     elif msgspec.json.decode(recording.verdict).get("isComplete", True):
-        outcome = Outcome.DIFFERENT
+        outcome = ReplayOutcome.DIFFERENT
     else:
-        outcome = Outcome.UNFINISHED
+        outcome = ReplayOutcome.UNFINISHED
     return Replayed(where, outcome, recording, verdict)
 
 
@@ -132,9 +132,9 @@ def _decide_again(recording: AnyRecording) -> bytes:
     return verdict_to_json(decide_guarded(with_overlays(recording.snapshot)).verdict)
 
 
-def _answer(counts: dict[Outcome, int], different: Sequence[Replayed]) -> dict[str, Any]:
+def _answer(counts: dict[ReplayOutcome, int], different: Sequence[Replayed]) -> dict[str, Any]:
     return {
-        **{each.value: counts[each] for each in Outcome},
+        **{each.value: counts[each] for each in ReplayOutcome},
         "differences": [
             {
                 "where": each.where,
@@ -147,7 +147,7 @@ def _answer(counts: dict[Outcome, int], different: Sequence[Replayed]) -> dict[s
     }
 
 
-def _lines(counts: dict[Outcome, int], different: Sequence[Replayed]) -> Iterator[Line]:
+def _lines(counts: dict[ReplayOutcome, int], different: Sequence[Replayed]) -> Iterator[Line]:
     for each in different[:_DIFFERENCES_SHOWN]:
         yield from _difference_lines(each)
         yield ()
@@ -158,16 +158,16 @@ def _lines(counts: dict[Outcome, int], different: Sequence[Replayed]) -> Iterato
     yield _summary(counts)
 
 
-def _summary(counts: dict[Outcome, int]) -> Line:
+def _summary(counts: dict[ReplayOutcome, int]) -> Line:
     total = sum(counts.values())
     if not total:
         return line("There is no decision to replay.")
     parts: list[str | Span] = [f"{total} decision{'' if total == 1 else 's'} replayed: "]
-    parts.append(Span(f"{counts[Outcome.SAME]} the same", Style.GOOD))
-    if counts[Outcome.DIFFERENT]:
-        parts += [", ", Span(f"{counts[Outcome.DIFFERENT]} different", Style.BAD)]
-    if counts[Outcome.UNFINISHED]:
-        ran_out = f"{counts[Outcome.UNFINISHED]} not to be compared, since time ran out then"
+    parts.append(Span(f"{counts[ReplayOutcome.SAME]} the same", Style.GOOD))
+    if counts[ReplayOutcome.DIFFERENT]:
+        parts += [", ", Span(f"{counts[ReplayOutcome.DIFFERENT]} different", Style.BAD)]
+    if counts[ReplayOutcome.UNFINISHED]:
+        ran_out = f"{counts[ReplayOutcome.UNFINISHED]} not to be compared, since time ran out then"
         parts += [", ", Span(ran_out, Style.CARE)]
     return line(*parts, ".")
 

@@ -14,7 +14,7 @@ from karpy.codec.findings import Finding, finding_of, note
 from karpy.core.buffers import (
     READY_FOR_PROVISIONING,
     SCALABLE_KINDS,
-    Placement,
+    BufferPlacement,
     Unresolved,
     allow,
     find_placements,
@@ -91,7 +91,7 @@ def room_lines(snapshot: Snapshot, verdict: Verdict, width: int) -> list[Line]:
     label_width = 4 + max(len(key) for key in rooms)
     lines = [heading("CapacityBuffers")]
     for key, pods in rooms.items():
-        text = _placed_text(len(pods), placements.get(key, Placement()))
+        text = _placed_text(len(pods), placements.get(key, BufferPlacement()))
         lines += labelled(f"  {key}", text, width, label_width=label_width, lines_max=3)
     return lines
 
@@ -103,8 +103,10 @@ def room_answer(snapshot: Snapshot, verdict: Verdict) -> list[dict[str, Any]]:
     return [_room_answer(key, pods, placements.get(key)) for key, pods in rooms.items()]
 
 
-def _room_answer(key: str, pods: Sequence[Pod], placement: Placement | None) -> dict[str, Any]:
-    found = placement or Placement()
+def _room_answer(
+    key: str, pods: Sequence[Pod], placement: BufferPlacement | None
+) -> dict[str, Any]:
+    found = placement or BufferPlacement()
     return {
         "name": key,
         "virtualPods": [pod.key for pod in pods],
@@ -114,7 +116,7 @@ def _room_answer(key: str, pods: Sequence[Pod], placement: Placement | None) -> 
     }
 
 
-def _placed_text(count: int, placement: Placement) -> str:
+def _placed_text(count: int, placement: BufferPlacement) -> str:
     parts = [
         f"{number:,} {where}"
         for number, where in (

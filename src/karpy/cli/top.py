@@ -19,10 +19,10 @@ from karpy.cli.options import (
     FAILED,
     NEAREST,
     USUAL,
+    ClusterAccess,
     Injected,
     Output,
     Question,
-    Reach,
 )
 from karpy.cli.terminal import Terminal
 from karpy.codec.labelselectors import read_label_selector
@@ -99,7 +99,7 @@ def top(
     *files: Annotated[str, Parameter(help="Manifests, directories of them, or -.")],
     display: Display = ALL,
     question: Question = USUAL,
-    reach: Reach = NEAREST,
+    reach: ClusterAccess = NEAREST,
     output: Output = "text",
     terminal: Injected,
 ) -> int:
@@ -139,7 +139,9 @@ def top(
     return FAILED if cluster.is_partial else DONE
 
 
-def _source(files: Sequence[str], question: Question, reach: Reach, terminal: Terminal) -> Source:
+def _source(
+    files: Sequence[str], question: Question, reach: ClusterAccess, terminal: Terminal
+) -> Source:
     """Return the source of the overview: manifests or a cluster."""
     if not files:
         return live_source(reach, question)

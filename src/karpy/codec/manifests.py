@@ -12,7 +12,7 @@ from karpy.codec.buffers import FoundBuffer
 from karpy.codec.bystanders import Bystanders, NodeClassFound, unread_class
 from karpy.codec.clusters import join_daemons, join_nodes, name_namespaces, populate
 from karpy.codec.convert.clusterfile import is_cluster_file
-from karpy.codec.convert.conversion import Change, Note
+from karpy.codec.convert.conversion import FieldChange, Note
 from karpy.codec.convert.groups import is_group
 from karpy.codec.convert.manifests import KARPENTER_GROUPS, carry_over
 from karpy.codec.convert.neighbours import is_read_too
@@ -154,7 +154,9 @@ class _Batch:
             notes = Notes(where)
             found = replace(found, value=renamed(found.value, path, notes))
             # Skip notes on texts that mention an old label: kube-scheduler does not read them.
-            self._notes += [_changed(each) for each in notes.all if each.change is not Change.LOST]
+            self._notes += [
+                _changed(each) for each in notes.all if each.change is not FieldChange.LOST
+            ]
         if self._is_refused(found, signs):
             return
         self._read(found)
@@ -323,7 +325,7 @@ def _version(fields: Fields) -> str:
 
 def _changed(change: Note) -> Finding:
     """Return the finding for a field that a conversion has changed."""
-    if change.change is Change.LOST:
+    if change.change is FieldChange.LOST:
         error = NotRead(problem=f"is lost: {change.text}", hint=_LOST_HINT)
         may_matter = change.path.rpartition(".")[2] not in _IDENTITY
         return finding_of(

@@ -12,7 +12,14 @@ from karpy.codec.crds import read_pool_requirements
 from karpy.codec.fields import Fields, JsonObject, read_duration
 from karpy.model.conditions import Condition, Conditions
 from karpy.model.constraints import Taint
-from karpy.model.records import ClaimRecord, Identity, NodeClassRef, NodeRecord, Owner, PoolRecord
+from karpy.model.records import (
+    ClaimRecord,
+    Identity,
+    NodeClassRef,
+    NodeRecord,
+    OwnerReference,
+    PoolRecord,
+)
 from karpy.model.times import write_moment
 
 CLAIM_DEPENDENTS: Final = ("Launched", "Registered", "Initialized")
@@ -199,8 +206,8 @@ def _node_class(fields: Fields) -> NodeClassRef:
     return NodeClassRef(ref.text("group"), ref.text("kind"), ref.text("name"))
 
 
-def _owner(fields: Fields) -> Owner:
-    return Owner(
+def _owner(fields: Fields) -> OwnerReference:
+    return OwnerReference(
         fields.text("apiVersion"),
         fields.text("kind"),
         fields.text("name"),
@@ -209,7 +216,7 @@ def _owner(fields: Fields) -> Owner:
     )
 
 
-def _write_owner(owner: Owner) -> JsonObject:
+def _write_owner(owner: OwnerReference) -> JsonObject:
     return {
         "apiVersion": owner.api_version,
         "kind": owner.kind,

@@ -11,7 +11,7 @@ from karpy.controllers.queue import WorkQueue
 from karpy.controllers.writer import write_status
 from karpy.core.buffers import (
     PERIOD,
-    Placement,
+    BufferPlacement,
     find_placements,
     judge_placement,
     pods_by_node,
@@ -48,7 +48,7 @@ class BufferController:
         self._queue = WorkQueue(context.observer)
         self._triggered: dict[str, datetime] = {}
         """When each buffer last triggered a decision."""
-        self._placements: dict[str, Placement] = {}
+        self._placements: dict[str, BufferPlacement] = {}
         """Where the last decision has placed the pods of each buffer."""
         self._counts: Mapping[str, int] = {}
         book.buffers.listen(self._on_buffer)

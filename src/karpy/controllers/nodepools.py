@@ -28,7 +28,7 @@ from karpy.core.nodepool.readiness import (
 )
 from karpy.core.nodepool.usage import (
     GAUGES,
-    Costs,
+    PoolCosts,
     add_up_costs,
     judge_usage,
     new_cost_errors,
@@ -264,7 +264,7 @@ class NodePoolMetrics:
         self._context = context
         self._gauges = gauges
         self._is_our_pool = is_our_pool
-        self._costs = Costs({})
+        self._costs = PoolCosts({})
         self._priced: datetime | None = None
         """When costs were added up; None if claims were created, relabeled or deleted since."""
         context.records.claims.listen(self._on_claim)

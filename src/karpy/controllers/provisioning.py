@@ -69,7 +69,7 @@ class Audience(Protocol):
         """Take in a launch whose NodeClaim could not be created; its pods trigger again."""
 
 
-class Guard(Struct, frozen=True):
+class DecisionGuard(Struct, frozen=True):
     """The time limit of decisions, and the receivers of their failures and measurements."""
 
     timeout: timedelta = Options().decision_timeout
@@ -77,7 +77,7 @@ class Guard(Struct, frozen=True):
     observer: Observer = UNOBSERVED
 
 
-UNGUARDED: Final = Guard()
+UNGUARDED: Final = DecisionGuard()
 
 
 class Batcher:
@@ -132,7 +132,7 @@ class ProvisioningController:
         notices: Notices,
         clock: Clock,
         audience: Audience,
-        guard: Guard = UNGUARDED,
+        guard: DecisionGuard = UNGUARDED,
     ) -> None:
         self._cluster = cluster
         self._batcher = batcher

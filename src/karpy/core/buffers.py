@@ -50,7 +50,7 @@ class Unresolved(Struct, frozen=True, gc=False):
 Resolution = Resolved | Unresolved
 
 
-class Placement(Struct, frozen=True, gc=False):
+class BufferPlacement(Struct, frozen=True, gc=False):
     """How many virtual pods of a buffer fit existing nodes, need launches, or were refused."""
 
     existing: int = 0
@@ -224,7 +224,9 @@ def rooms_among(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     return rooms
 
 
-def find_placements(rooms: Mapping[str, Iterable[Pod]], verdict: Verdict) -> dict[str, Placement]:
+def find_placements(
+    rooms: Mapping[str, Iterable[Pod]], verdict: Verdict
+) -> dict[str, BufferPlacement]:
     """Return where a verdict places the pods of each buffer, for buffers with pods in it."""
     owners = {pod.key: buffer for buffer, pods in rooms.items() for pod in pods}
 
@@ -234,14 +236,14 @@ def find_placements(rooms: Mapping[str, Iterable[Pod]], verdict: Verdict) -> dic
     existing, launched = count(verdict.nominations), count(verdict.launches)
     failed = count(verdict.refusals)
     return {
-        each: Placement(existing[each], launched[each], failed[each])
+        each: BufferPlacement(existing[each], launched[each], failed[each])
         for each in rooms
         if existing[each] or launched[each] or failed[each]
     }
 
 
 def judge_placement(
-    buffer: BufferRecord, placement: Placement | None, now: datetime
+    buffer: BufferRecord, placement: BufferPlacement | None, now: datetime
 ) -> BufferRecord:
     """Set Provisioning of a buffer: whether its virtual pods fit existing nodes."""
     why = _why_provisioning(buffer, placement)
@@ -263,7 +265,7 @@ def _wanted(buffer: BufferRecord, resolved: Resolved) -> int:
 
 
 def _why_provisioning(
-    buffer: BufferRecord, placement: Placement | None
+    buffer: BufferRecord, placement: BufferPlacement | None
 ) -> tuple[str, str, str] | None:
     if not buffer.conditions.is_true(READY_FOR_PROVISIONING):
         return FALSE, "NotReadyForProvisioning", "Buffer is not ReadyForProvisioning"

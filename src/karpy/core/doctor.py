@@ -40,7 +40,7 @@ _KARPENTER: Final = "karpenter/controller"
 """Part of the name of every image of Karpenter's controller."""
 
 
-class Health(Enum):
+class CheckResult(Enum):
     """How severe a judgement is."""
 
     GREEN = "green"
@@ -54,7 +54,7 @@ class Judgement(Struct, frozen=True):
     """The result of one check."""
 
     check: str
-    health: Health
+    health: CheckResult
     text: str
     hint: str = ""
     """What to do; empty only if green."""
@@ -109,7 +109,7 @@ class Replica(Struct, frozen=True):
     """Whether the pod runs on a node that the operator itself may remove."""
 
 
-class Workload(Struct, frozen=True):
+class CheckedWorkload(Struct, frozen=True):
     """A Deployment or StatefulSet."""
 
     name: str
@@ -130,7 +130,7 @@ class Pool(Struct, frozen=True):
     """Why the NodePool is not ready; empty if it is ready."""
 
 
-class NodeClass(Struct, frozen=True):
+class CheckedNodeClass(Struct, frozen=True):
     """A node class."""
 
     name: str
@@ -141,7 +141,7 @@ class NodeClass(Struct, frozen=True):
     """Whether its controller has set any condition."""
 
 
-class Refused(Struct, frozen=True):
+class RefusedCall(Struct, frozen=True):
     """A call that the cloud refused."""
 
     call: str
@@ -149,12 +149,12 @@ class Refused(Struct, frozen=True):
     hint: str
 
 
-class Account(Struct, frozen=True):
+class CloudAccount(Struct, frozen=True):
     """What the cloud reports about the current credentials."""
 
     identity: str = ""
     region: str = ""
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedCall, ...] = ()
     queue: str = ""
     """Name of the interruption queue; empty if none is set."""
     is_queue_there: bool = False
@@ -189,10 +189,10 @@ class Facts(Struct, frozen=True, kw_only=True):
     is_installed: bool = False
     """Whether the Deployment of the operator exists."""
     replicas: tuple[Replica, ...] = ()
-    workloads: tuple[Workload, ...] = ()
+    workloads: tuple[CheckedWorkload, ...] = ()
     pools: tuple[Pool, ...] = ()
-    node_classes: tuple[NodeClass, ...] = ()
-    cloud: Account | None = None
+    node_classes: tuple[CheckedNodeClass, ...] = ()
+    cloud: CloudAccount | None = None
     """None if the cloud was not queried."""
     queue: str = ""
     unseen: tuple[Unseen, ...] = ()
@@ -229,19 +229,19 @@ def _judgements(facts: Facts) -> tuple[Judgement, ...]:
 
 def is_fit(judgements: Iterable[Judgement]) -> bool:
     """Say whether no judgement is red."""
-    return all(each.health is not Health.RED for each in judgements)
+    return all(each.health is not CheckResult.RED for each in judgements)
 
 
 def _green(check: str, text: str) -> Judgement:
-    return Judgement(check, Health.GREEN, text)
+    return Judgement(check, CheckResult.GREEN, text)
 
 
 def _yellow(check: str, text: str, hint: str, objects: Sequence[str] = ()) -> Judgement:
-    return Judgement(check, Health.YELLOW, text, hint, tuple(objects))
+    return Judgement(check, CheckResult.YELLOW, text, hint, tuple(objects))
 
 
 def _red(check: str, text: str, hint: str, objects: Sequence[str] = ()) -> Judgement:
-    return Judgement(check, Health.RED, text, hint, tuple(objects))
+    return Judgement(check, CheckResult.RED, text, hint, tuple(objects))
 
 
 def _version(facts: Facts) -> Judgement:
@@ -403,8 +403,8 @@ def _node_classes(facts: Facts) -> Iterator[Judgement]:
         yield _red(check, "are named by NodePools and are not there", "apply them", gone)
     bad = [each for each in facts.node_classes if each.unready]
     for health, affected in (
-        (Health.RED, [each for each in bad if each.name in used]),
-        (Health.YELLOW, [each for each in bad if each.name not in used]),
+        (CheckResult.RED, [each for each in bad if each.name in used]),
+        (CheckResult.YELLOW, [each for each in bad if each.name not in used]),
     ):
         if affected:
             shown = [f"{each.name}: {why}" for each in affected for why in each.unready]

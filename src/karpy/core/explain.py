@@ -32,7 +32,7 @@ from karpy.model.verdicts import (
 GROUPS_MAX: Final = 4
 
 
-class Outcome(Enum):
+class PodOutcome(Enum):
     """What became of a pod."""
 
     NEW_NODE = "it gets a new node"
@@ -78,7 +78,7 @@ class Explanation(Struct, frozen=True, gc=False):
     """What a verdict means for one pod; fields that do not apply are empty."""
 
     pod: str
-    outcome: Outcome
+    outcome: PodOutcome
     sentence: str
     asks: tuple[str, ...]
     """The constraints of the pod: requests, selectors, spreads, volumes, ports."""
@@ -99,7 +99,7 @@ class Explanation(Struct, frozen=True, gc=False):
 
     @property
     def is_no(self) -> bool:
-        return self.outcome is Outcome.REFUSED
+        return self.outcome is PodOutcome.REFUSED
 
 
 def find_pods(snapshot: Snapshot, name: str) -> tuple[Pod, ...]:
@@ -161,7 +161,7 @@ def _refused(pod: Pod, refusal: Refusal) -> Explanation:
     reason = refusal.reason.value
     return Explanation(
         pod=pod.key,
-        outcome=Outcome.REFUSED,
+        outcome=PodOutcome.REFUSED,
         sentence=f"stays pending: {reason}{f' ({refusal.detail})' if refusal.detail else ''}",
         asks=asks_of(pod),
         refusal=refusal,
@@ -176,7 +176,7 @@ def _refused(pod: Pod, refusal: Refusal) -> Explanation:
 def _new_node(pod: Pod, launch: Launch) -> Explanation:
     return Explanation(
         pod=pod.key,
-        outcome=Outcome.NEW_NODE,
+        outcome=PodOutcome.NEW_NODE,
         sentence=f"gets a new node: `{launch.name}` of NodePool `{launch.pool}`",
         asks=asks_of(pod),
         launch=launch,
@@ -188,7 +188,7 @@ def _existing_node(pod: Pod, nomination: Nomination, node: Node | None) -> Expla
     what = "a node that is on its way" if on_its_way else "a node that exists"
     return Explanation(
         pod=pod.key,
-        outcome=Outcome.EXISTING_NODE,
+        outcome=PodOutcome.EXISTING_NODE,
         sentence=f"goes to {what}: `{nomination.node}`",
         asks=asks_of(pod),
         nomination=nomination,
@@ -197,13 +197,13 @@ def _existing_node(pod: Pod, nomination: Nomination, node: Node | None) -> Expla
 
 
 def _without_decision(pod: Pod, snapshot: Snapshot) -> Explanation:
-    outcome = Outcome.NOT_CONSIDERED
+    outcome = PodOutcome.NOT_CONSIDERED
     if pod.is_terminal:
         sentence = f"has ended ({pod.phase}) and needs no node"
     elif pod.is_deleting and not pod.node_name:
         sentence = "is being deleted and needs no node"
     elif pod.node_name:
-        outcome = Outcome.RUNNING
+        outcome = PodOutcome.RUNNING
         sentence = f"is bound to node `{pod.node_name}` already"
     elif pod.is_owned_by(DAEMON_SET):
         sentence = "belongs to a DaemonSet: it gets no node of its own, new nodes leave room for it"

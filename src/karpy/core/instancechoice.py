@@ -40,7 +40,7 @@ _BURSTABLE: Final = "t"
 """The category of burstable instance types."""
 
 
-class Span(Struct, frozen=True):
+class NumberRange(Struct, frozen=True):
     """A range of whole numbers, bounds included; None is no bound."""
 
     least: int | None = None
@@ -60,10 +60,10 @@ class Span(Struct, frozen=True):
 class Criteria(Struct, frozen=True):
     """Criteria for instance types; an empty field is no criterion."""
 
-    vcpus: Span = Span()
-    memory_mib: Span = Span()
-    gpus: Span = Span()
-    generation: Span = Span()
+    vcpus: NumberRange = NumberRange()
+    memory_mib: NumberRange = NumberRange()
+    gpus: NumberRange = NumberRange()
+    generation: NumberRange = NumberRange()
     gpu_names: frozenset[str] = frozenset()
     architectures: frozenset[str] = frozenset()
     categories: frozenset[str] = frozenset()
@@ -79,7 +79,7 @@ class Criteria(Struct, frozen=True):
     """Labels that the NodePool sets on its nodes."""
 
 
-class Choice(Struct, frozen=True):
+class InstanceChoice(Struct, frozen=True):
     """An instance type that meets criteria, and its offerings."""
 
     type: InstanceType
@@ -117,10 +117,10 @@ class Choice(Struct, frozen=True):
         return _only(self.type.requirements.get(ARCH))
 
 
-def choose(types: Iterable[InstanceType], criteria: Criteria) -> list[Choice]:
+def choose(types: Iterable[InstanceType], criteria: Criteria) -> list[InstanceChoice]:
     """Return the types and offerings that meet criteria, cheapest first, then by name."""
     choices = [
-        Choice(each, offerings)
+        InstanceChoice(each, offerings)
         for each in types
         if _meets(each, criteria) and (offerings := tuple(_offerings(each, criteria)))
     ]
@@ -128,7 +128,7 @@ def choose(types: Iterable[InstanceType], criteria: Criteria) -> list[Choice]:
 
 
 def requirements_of(
-    criteria: Criteria, choices: Sequence[Choice], *, is_cut: bool = False
+    criteria: Criteria, choices: Sequence[InstanceChoice], *, is_cut: bool = False
 ) -> list[Requirement]:
     """
     Return requirements of a NodePool that allow the chosen types.
@@ -220,13 +220,13 @@ def _label_requirements(criteria: Criteria, domain: str) -> Iterator[Requirement
         yield require(domain + INSTANCE_CATEGORY, operator, [_BURSTABLE])
 
 
-def _within(key: str, span: Span) -> Requirement:
+def _within(key: str, span: NumberRange) -> Requirement:
     if span.least == span.most:
         return one_of(key, str(span.least))
     return Requirement(key, complement=True, gte=span.least, lte=span.most)
 
 
-def _has_labels(choices: Sequence[Choice], domain: str) -> bool:
+def _has_labels(choices: Sequence[InstanceChoice], domain: str) -> bool:
     return any(domain + INSTANCE_CPU in each.type.requirements for each in choices[:1])
 
 
@@ -234,7 +234,7 @@ def _is_among(value: str, values: frozenset[str]) -> bool:
     return not values or value in values
 
 
-def _is_number_in(text: str, span: Span) -> bool:
+def _is_number_in(text: str, span: NumberRange) -> bool:
     number = as_integer(text)
     return span.is_open or (number is not None and number in span)
 
@@ -245,7 +245,7 @@ def _memory_mib(kind: InstanceType) -> int:
     return kind.capacity[MEMORY] // _MIB if labelled is None else labelled
 
 
-def _has_gpus(kind: InstanceType, span: Span) -> bool:
+def _has_gpus(kind: InstanceType, span: NumberRange) -> bool:
     # A type with a fraction of a GPU has a GPU name and a count of 0.
     if span.most == 0:
         return not label(kind, INSTANCE_GPU_NAME) and not _gpu_count(kind)

@@ -230,7 +230,7 @@ class Ec2Settings(Struct, frozen=True):
     """Network interfaces of each instance without addresses for pods: RESERVED_ENIS."""
 
 
-class Market(Struct, frozen=True):
+class Ec2Market(Struct, frozen=True):
     """Where instance types are sold in a region, at which prices, and what is sold out."""
 
     zones: Mapping[str, frozenset[str]]
@@ -259,7 +259,7 @@ class Region(Struct, frozen=True):
 
     name: str
     types: tuple[InstanceTypeInfo, ...]
-    market: Market
+    market: Ec2Market
 
 
 class Subnet(Struct, frozen=True, gc=False):

@@ -30,7 +30,7 @@ class NodeClassRef(Struct, frozen=True, gc=False):
     name: str = ""
 
 
-class Owner(Struct, frozen=True, gc=False):
+class OwnerReference(Struct, frozen=True, gc=False):
     """An ownerReference."""
 
     api_version: str
@@ -54,7 +54,7 @@ class Identity(Struct, frozen=True, gc=False):
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     finalizers: tuple[str, ...] = ()
-    owners: tuple[Owner, ...] = ()
+    owners: tuple[OwnerReference, ...] = ()
 
     @property
     def is_deleting(self) -> bool:

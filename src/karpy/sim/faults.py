@@ -25,7 +25,7 @@ WRITES: Final = ("create", "replace", "patch", "delete")
 """The calls to an API server that write."""
 
 
-class Fault(Struct, frozen=True):
+class InjectedFault(Struct, frozen=True):
     """What goes wrong, at which calls, and how often."""
 
     error: Callable[[], KarpyError] | None = None
@@ -76,14 +76,14 @@ def no_capacity() -> KarpyError:
 class Faults:
     """Decides by seed which calls fail, and records all calls."""
 
-    def __init__(self, *faults: Fault, seed: int = 0) -> None:
+    def __init__(self, *faults: InjectedFault, seed: int = 0) -> None:
         self._draws = Draws("faults", seed)
         self._faults = [*faults]
         self._counts = [0 for _ in faults]
         self.history: list[str] = []
         """Every call so far, with its fault."""
 
-    def add(self, fault: Fault) -> None:
+    def add(self, fault: InjectedFault) -> None:
         """Add a fault from now on."""
         self._faults.append(fault)
         self._counts.append(0)
@@ -110,7 +110,7 @@ class Faults:
             raise fault.error()
         return answer
 
-    def strike(self, call: str, kind: Kind | None) -> Fault | None:
+    def strike(self, call: str, kind: Kind | None) -> InjectedFault | None:
         """Return the fault of the next call of a name, None for success; the first one counts."""
         found = None
         for index, fault in enumerate(self._faults):
@@ -124,9 +124,9 @@ class Faults:
         self.history.append(what if found is None else f"{what}: {_word(found)}")
         return found
 
-    def _happens(self, fault: Fault) -> bool:
+    def _happens(self, fault: InjectedFault) -> bool:
         return self._draws.happens(fault.percent)
 
 
-def _word(fault: Fault) -> str:
+def _word(fault: InjectedFault) -> str:
     return type(fault.error()).__name__ if fault.error else f"{fault.delay_seconds:g} s late"

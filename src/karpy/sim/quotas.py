@@ -7,7 +7,7 @@ from karpy.model.kinds import RESOURCE_QUOTA, Kind
 from karpy.sim.workloads.controller import Controller
 
 
-class Quotas(Controller):
+class QuotaController(Controller):
     """Writes `status.hard` and `status.used` of ResourceQuotas."""
 
     kind: ClassVar[Kind] = RESOURCE_QUOTA

@@ -18,7 +18,7 @@ from karpy.ports.clock import Clock
 from karpy.ports.cloud import LaunchSpec
 from karpy.sim.clock import LoopClock
 from karpy.sim.cloud.cloud import SimCloud
-from karpy.sim.cloud.market import Good, Market, MarketChange
+from karpy.sim.cloud.market import Good, MarketChange, SimulatedMarket
 from karpy.sim.cloud.terms import Terms
 from karpy.sim.kubelets.hardware import Hardware
 from karpy.sim.kubelets.kubelets import Kubelets
@@ -98,7 +98,7 @@ class World:
             self.store.create(CUSTOM_RESOURCE, kind.to_json())
         self.objects = EmbeddedObjects(self.store)
         self.kubelets = Kubelets(self.store, self.clock, timing, seed=seed)
-        market = Market(
+        market = SimulatedMarket(
             kwok_catalog() if catalog is None else catalog,
             self.clock,
             stock=settings.stock,

@@ -36,7 +36,7 @@ from karpy.controllers.nominations import (
 )
 from karpy.controllers.overlays import OverlayController
 from karpy.controllers.poddeletioncost import PodDeletionCostController, PodDeletionCostQueue
-from karpy.controllers.provisioning import Batcher, Guard, ProvisioningController, Triggers
+from karpy.controllers.provisioning import Batcher, DecisionGuard, ProvisioningController, Triggers
 from karpy.controllers.reboot import RebootController
 from karpy.controllers.repair import RepairController
 from karpy.controllers.staticcapacity import StaticCapacityController
@@ -47,10 +47,10 @@ from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.observers import Observer
 from karpy.wiring.instruments import DecisionAudience, DisruptionAudience, Instruments, PoolAudience
-from karpy.wiring.surface import Part, Reporting, Surface
+from karpy.wiring.surface import OperatorTask, Reporting, Surface
 
 
-class View(Struct, frozen=True):
+class ClusterView(Struct, frozen=True):
     """The cluster as watches deliver it."""
 
     mirror: Mirror
@@ -64,7 +64,7 @@ class Assembly:
     """Builds all controllers of a leader, once."""
 
     def __init__(
-        self, surface: Surface, options: Options, reporting: Reporting, view: View
+        self, surface: Surface, options: Options, reporting: Reporting, view: ClusterView
     ) -> None:
         self._surface = surface
         self._options = options
@@ -98,11 +98,11 @@ class Assembly:
         self._buffers = self._make_buffers()
         self._state = self._make_state()
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[OperatorTask]:
         """Return each controller as a part to run."""
         yield from self._provisioning()
         yield from self._claims()
-        yield Part("disruption", self._make_disruption().run)
+        yield OperatorTask("disruption", self._make_disruption().run)
         yield from self._pools()
         yield from self._gauges()
         yield from self._surface.parts(self._context)
@@ -110,17 +110,17 @@ class Assembly:
             interruption = InterruptionController(
                 self._context("interruption"), self._surface.machine_events
             )
-            yield Part("interruption", interruption.run)
+            yield OperatorTask("interruption", interruption.run)
         if self._options.gates.pod_deletion_cost_management:
             yield from self._deletion_costs()
         if self._buffers is not None:
-            yield Part("capacitybuffer", self._buffers.run)
+            yield OperatorTask("capacitybuffer", self._buffers.run)
         if self._options.gates.node_overlay:
             overlays = OverlayController(self._context("nodeoverlay.controller"))
             self._view.classes.listen(lambda _: overlays.wake())
-            yield Part("nodeoverlay.controller", overlays.run)
+            yield OperatorTask("nodeoverlay.controller", overlays.run)
 
-    def _provisioning(self) -> Iterator[Part]:
+    def _provisioning(self) -> Iterator[OperatorTask]:
         view, reporting = self._view, self._reporting
         audience = DecisionAudience(
             reporting.voice,
@@ -139,16 +139,16 @@ class Assembly:
             reporting.notices,
             self._surface.clock,
             audience,
-            Guard(
+            DecisionGuard(
                 self._options.decision_timeout,
                 partial(reporting.voice.fail, "provisioner"),
                 self._observer("provisioner"),
             ),
         )
-        yield Part("provisioner.trigger", triggers.run)
-        yield Part("provisioner", provisioning.run)
-        yield Part("provisioner.breaker", self._breaker.run)
-        yield Part("state.nodeclaim", view.cluster.run)
+        yield OperatorTask("provisioner.trigger", triggers.run)
+        yield OperatorTask("provisioner", provisioning.run)
+        yield OperatorTask("provisioner.breaker", self._breaker.run)
+        yield OperatorTask("state.nodeclaim", view.cluster.run)
 
     def _on_verdict(self, snapshot: Snapshot, verdict: Verdict) -> None:
         self._instruments.decided(snapshot, verdict)
@@ -163,7 +163,7 @@ class Assembly:
         if self._nominator is not None:
             self._nominator.note(claim, launch)
 
-    def _claims(self) -> Iterator[Part]:
+    def _claims(self) -> Iterator[OperatorTask]:
         """Build the controllers of NodeClaims and nodes."""
         workers, classes = self._options.workers, self._view.classes
         registrations = RegistrationHealthController(
@@ -188,29 +188,29 @@ class Assembly:
         )
         classes.listen(upkeep.on_class)
         garbage = GarbageCollector(self._context("nodeclaim.garbagecollection"))
-        yield Part("nodepool.registrationhealth", registrations.run)
+        yield OperatorTask("nodepool.registrationhealth", registrations.run)
         if self._nominator is not None:
-            yield Part("pod.nomination", self._nominator.run)
-            yield Part(
+            yield OperatorTask("pod.nomination", self._nominator.run)
+            yield OperatorTask(
                 "pod.nomination.withdrawal",
                 NominationWithdrawal(self._context("pod.nomination.withdrawal")).run,
             )
-        yield Part("nodeclaim.lifecycle", partial(lifecycle.run, workers(1000, 5000)))
-        yield Part("eviction-queue", partial(evictions.run, workers(100, 5000)))
-        yield Part("node.termination", partial(termination.run, workers(100, 5000)))
-        yield Part("nodeclaim.disruption", partial(upkeep.run, workers(10, 1000)))
-        yield Part("nodeclaim.podevents", partial(podevents.run, workers(10, 1000)))
-        yield Part("nodeclaim.garbagecollection", garbage.run)
-        yield Part(
+        yield OperatorTask("nodeclaim.lifecycle", partial(lifecycle.run, workers(1000, 5000)))
+        yield OperatorTask("eviction-queue", partial(evictions.run, workers(100, 5000)))
+        yield OperatorTask("node.termination", partial(termination.run, workers(100, 5000)))
+        yield OperatorTask("nodeclaim.disruption", partial(upkeep.run, workers(10, 1000)))
+        yield OperatorTask("nodeclaim.podevents", partial(podevents.run, workers(10, 1000)))
+        yield OperatorTask("nodeclaim.garbagecollection", garbage.run)
+        yield OperatorTask(
             "nodeclaim.reboot", RebootController(self._context("nodeclaim.reboot"), evictions).run
         )
         if self._options.has_legacy_repair and self._policies():
             health = RepairController(
                 self._context("node.health"), self._policies(), self._node_audience()
             )
-            yield Part("node.health", health.run)
+            yield OperatorTask("node.health", health.run)
 
-    def _pools(self) -> Iterator[Part]:
+    def _pools(self) -> Iterator[OperatorTask]:
         """Build the controllers of NodePools."""
         view, commands = self._view, self._commands
         pools = NodePoolController(
@@ -220,7 +220,7 @@ class Assembly:
             deleting=lambda: commands.deleting,
             well_known=self._surface.cloud.catalog().well_known,
         )
-        yield Part("nodepool", partial(pools.run, self._options.workers(10, 1000)))
+        yield OperatorTask("nodepool", partial(pools.run, self._options.workers(10, 1000)))
         if self._options.gates.static_capacity:
             static = StaticCapacityController(
                 self._context("static"),
@@ -231,21 +231,21 @@ class Assembly:
             )
             if self._reporting.journal is not None:
                 static.listen(PoolAudience(self._reporting.journal).decided)
-            yield Part("static", static.run)
+            yield OperatorTask("static", static.run)
 
-    def _gauges(self) -> Iterator[Part]:
+    def _gauges(self) -> Iterator[OperatorTask]:
         """Build the controllers that export the cluster to Prometheus."""
         if self._instruments.run is not None:
-            yield Part("metrics.state", self._instruments.run)
+            yield OperatorTask("metrics.state", self._instruments.run)
         metrics = self._reporting.metrics
         if metrics is not None and self._options.has_cluster_metrics:
             context = self._launching_context("metrics.nodepool")
-            yield Part(
+            yield OperatorTask(
                 "metrics.nodepool",
                 NodePoolMetrics(context, metrics, self._view.classes.is_our_pool).run,
             )
 
-    def _deletion_costs(self) -> Iterator[Part]:
+    def _deletion_costs(self) -> Iterator[OperatorTask]:
         """Build the controllers that write deletion costs on pods."""
         mirror, name = self._view.mirror, "pod.deletioncost.queue"
         # Thousands of pods are patched at once: launches must not share their rate limit.
@@ -258,8 +258,8 @@ class Assembly:
             lambda: mirror.consolidation_version,
             self._reporting.metrics,
         )
-        yield Part(name, partial(queue.run, self._options.workers(100, 5000)))
-        yield Part("pod.deletioncost", costs.run)
+        yield OperatorTask(name, partial(queue.run, self._options.workers(100, 5000)))
+        yield OperatorTask("pod.deletioncost", costs.run)
 
     def _make_nominator(self) -> PodNominator | None:
         if self._options.nominate_pods is PodNomination.NEVER:

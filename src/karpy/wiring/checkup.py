@@ -13,15 +13,15 @@ from karpy.codec.labelselectors import Selector, selector_of
 from karpy.codec.schemas.definitions import CUSTOM_KINDS, CustomKind
 from karpy.core.doctor import (
     HANDLER,
+    CheckedNodeClass,
+    CheckedWorkload,
     Definition,
     Facts,
     LeaseHolder,
-    NodeClass,
     OtherAutoscaler,
     Pool,
     Replica,
     Unseen,
-    Workload,
 )
 from karpy.core.rights import Right, rights_of
 from karpy.errors import ClusterError, Forbidden, NotFound
@@ -70,7 +70,7 @@ _RESOURCES: Final = ("cpu", "memory")
 _SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
 
 
-class Asked(Struct, frozen=True):
+class NamedSettings(Struct, frozen=True):
     """The settings of the installation that the user names; empty ones are looked up."""
 
     namespace: str = "karpenter"
@@ -79,7 +79,7 @@ class Asked(Struct, frozen=True):
     cluster_name: str = ""
 
 
-class Cluster(Struct, frozen=True):
+class ListedCluster(Struct, frozen=True):
     """The listed objects by kind, and the kinds that could not be listed."""
 
     objects: Mapping[Kind, Sequence[JsonObject]]
@@ -90,7 +90,7 @@ class Cluster(Struct, frozen=True):
 
 
 async def check_up(
-    objects: Objects, version: Callable[[], Awaitable[str]], clock: Clock, asked: Asked
+    objects: Objects, version: Callable[[], Awaitable[str]], clock: Clock, asked: NamedSettings
 ) -> Facts:
     """Read all facts of a cluster; raise ClusterError if its API server cannot be reached."""
     cluster = await _list_all(objects, asked.namespace)
@@ -120,7 +120,7 @@ async def check_up(
 # --- listing --------------------------------------------------------------------------------------
 
 
-async def _list_all(objects: Objects, namespace: str) -> Cluster:
+async def _list_all(objects: Objects, namespace: str) -> ListedCluster:
     kinds = (
         CUSTOM_RESOURCE,
         DAEMON_SET,
@@ -141,7 +141,7 @@ async def _list_all(objects: Objects, namespace: str) -> Cluster:
     seen = {kind: each for kind, each in listed.items() if not isinstance(each, Unseen)}
     if LEASE not in seen:
         seen[LEASE] = await _own_lease(objects, namespace)
-    return Cluster(seen, tuple(unseen))
+    return ListedCluster(seen, tuple(unseen))
 
 
 async def _own_lease(objects: Objects, namespace: str) -> Sequence[JsonObject]:
@@ -165,7 +165,7 @@ async def _list(objects: Objects, kind: Kind, query: Query) -> Sequence[JsonObje
 # --- the operator ---------------------------------------------------------------------------------
 
 
-def _operator(cluster: Cluster, namespace: str) -> JsonObject | None:
+def _operator(cluster: ListedCluster, namespace: str) -> JsonObject | None:
     """Return the Deployment of the operator, or None."""
     for each in cluster.of(DEPLOYMENT):
         meta = each["metadata"]
@@ -197,7 +197,7 @@ def _provider_of(environ: Mapping[str, str]) -> str:
     return "aws" if environ.get("CLUSTER_NAME") else Options().provider
 
 
-def _replicas(cluster: Cluster, operator: JsonObject | None) -> Iterator[Replica]:
+def _replicas(cluster: ListedCluster, operator: JsonObject | None) -> Iterator[Replica]:
     if operator is None:
         return
     selector = selector_of(operator["spec"].get("selector"))
@@ -214,7 +214,7 @@ def _replicas(cluster: Cluster, operator: JsonObject | None) -> Iterator[Replica
             yield Replica(meta["name"], node, _is_true(each, "Ready"), node in own)
 
 
-def _holders(cluster: Cluster, now: datetime) -> Iterator[LeaseHolder]:
+def _holders(cluster: ListedCluster, now: datetime) -> Iterator[LeaseHolder]:
     images = {
         each["metadata"]["name"]: each["spec"]["containers"][0].get("image", "")
         for each in cluster.of(POD)
@@ -233,7 +233,7 @@ def _holders(cluster: Cluster, now: datetime) -> Iterator[LeaseHolder]:
 # --- others ---------------------------------------------------------------------------------------
 
 
-def _others(cluster: Cluster) -> Iterator[OtherAutoscaler]:
+def _others(cluster: ListedCluster) -> Iterator[OtherAutoscaler]:
     for kind in (DEPLOYMENT, DAEMON_SET):
         for each in cluster.of(kind):
             if each["spec"].get("replicas") == 0:
@@ -267,7 +267,7 @@ def _names_queue(variable: JsonObject) -> bool:
 # --- definitions ----------------------------------------------------------------------------------
 
 
-def _definitions(cluster: Cluster, provider: str) -> Iterator[Definition]:
+def _definitions(cluster: ListedCluster, provider: str) -> Iterator[Definition]:
     there = {each["metadata"]["name"]: each for each in cluster.of(CUSTOM_RESOURCE)}
     if any(each.what == CUSTOM_RESOURCE.resource for each in cluster.unseen):
         return
@@ -332,7 +332,7 @@ def _pool(obj: JsonObject) -> Pool:
     )
 
 
-def _node_classes(cluster: Cluster, provider: str) -> Iterator[NodeClass]:
+def _node_classes(cluster: ListedCluster, provider: str) -> Iterator[CheckedNodeClass]:
     for kind in NODE_CLASSES.values():
         # Only the operator of its provider writes conditions on a node class.
         is_ours = kind == NODE_CLASSES.get(provider) and provider == "aws"
@@ -341,14 +341,14 @@ def _node_classes(cluster: Cluster, provider: str) -> Iterator[NodeClass]:
             is_bad = _condition(each, "Ready").get("status") == "False"
             bad = [one for one in conditions if one.get("status") == "False"]
             detailed = [one for one in bad if one.get("type") != "Ready"] or bad
-            yield NodeClass(
+            yield CheckedNodeClass(
                 f"{kind.name} {each['metadata']['name']}",
                 tuple(map(_why, detailed)) if is_bad else (),
                 bool(conditions) or not is_ours,
             )
 
 
-def _workloads(cluster: Cluster) -> Iterator[Workload]:
+def _workloads(cluster: ListedCluster) -> Iterator[CheckedWorkload]:
     selectors = [
         (each["metadata"].get("namespace", ""), selector_of(each["spec"].get("selector")))
         for each in cluster.of(DISRUPTION_BUDGET)
@@ -363,7 +363,7 @@ def _workloads(cluster: Cluster) -> Iterator[Workload]:
             labels = (each["spec"]["template"].get("metadata") or {}).get("labels") or {}
             replicas = each["spec"].get("replicas", 1)
             if replicas:
-                yield Workload(
+                yield CheckedWorkload(
                     f"{kind.name} {place}/{meta['name']}",
                     replicas,
                     any(where == place and _selects(each, labels) for where, each in selectors),

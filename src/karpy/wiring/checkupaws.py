@@ -7,9 +7,9 @@ from typing import Final, TypeAlias
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.client import Patience, connect_aws
 from karpy.core.aws.refusals import DRY_RUN
-from karpy.core.doctor import Account, Refused
+from karpy.core.doctor import CloudAccount, RefusedCall
 from karpy.errors import AwsRefused, KarpyError
-from karpy.wiring.checkup import Asked
+from karpy.wiring.checkup import NamedSettings
 
 _PATIENCE: Final = Patience(seconds=30.0, tries=2)
 _IMAGE: Final = "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended"
@@ -18,31 +18,31 @@ _QUEUE: Final = "sqs:GetQueueUrl"
 Try: TypeAlias = Callable[[], Awaitable[object]]
 
 
-async def ask_account(asked: Asked, queue: str) -> Account:
+async def ask_account(asked: NamedSettings, queue: str) -> CloudAccount:
     """Return the identity of the caller, and which calls of the operator are refused."""
     try:
         calls = await connect_aws(patience=_PATIENCE)
     except KarpyError as error:
-        return Account(refused=(Refused("region", error.message, error.hint),))
+        return CloudAccount(refused=(RefusedCall("region", error.message, error.hint),))
     try:
         return await _ask(calls, asked, queue)
     finally:
         await calls.close()
 
 
-async def _ask(calls: AwsCalls, asked: Asked, queue: str) -> Account:
+async def _ask(calls: AwsCalls, asked: NamedSettings, queue: str) -> CloudAccount:
     try:
         identity = await calls.get_caller_identity()
     except KarpyError as error:
-        return Account(refused=(Refused("identity", error.message, error.hint),))
+        return CloudAccount(refused=(RefusedCall("identity", error.message, error.hint),))
     refused = []
     for call, attempt in _attempts(calls, asked.cluster_name, queue):
         try:
             await attempt()
         except KarpyError as error:
             if not (isinstance(error, AwsRefused) and error.aws_code == DRY_RUN):
-                refused.append(Refused(call, error.message, error.hint))
-    return Account(
+                refused.append(RefusedCall(call, error.message, error.hint))
+    return CloudAccount(
         identity=str(identity.get("Arn", "")),
         region=calls.region,
         refused=tuple(refused),

@@ -41,7 +41,7 @@ class Unfit(ValueError):
         self.hint = hint
 
 
-class Form(Struct, frozen=True):
+class TextForm(Struct, frozen=True):
     """The text form of a kind of values."""
 
     metavar: str
@@ -65,11 +65,11 @@ def _read_share(text: str) -> float:
     return value
 
 
-SHARE: Final[Form] = Form("SHARE", _read_share, is_forgiven=True)
+SHARE: Final[TextForm] = TextForm("SHARE", _read_share, is_forgiven=True)
 """A share of a whole."""
 
 
-def number(*, least: int | None = None, most: int | None = None, metavar: str = "N") -> Form:
+def number(*, least: int | None = None, most: int | None = None, metavar: str = "N") -> TextForm:
     """Make the form of whole numbers within bounds."""
 
     def check(value: int) -> None:
@@ -77,10 +77,10 @@ def number(*, least: int | None = None, most: int | None = None, metavar: str = 
             upto = "or more" if most is None else f"to {most}"
             raise Unfit(f"is {value}", f"write a whole number from {least} {upto}")
 
-    return Form(metavar, _read_number, is_forgiven=True, check=check)
+    return TextForm(metavar, _read_number, is_forgiven=True, check=check)
 
 
-def choice(kind: type[Enum], *, empty: Enum | None = None) -> Form:
+def choice(kind: type[Enum], *, empty: Enum | None = None) -> TextForm:
     """Make the form of the values of an enum; an empty text stands for `empty`, if given."""
     words = [str(each.value) for each in kind]
 
@@ -94,7 +94,7 @@ def choice(kind: type[Enum], *, empty: Enum | None = None) -> Form:
             raise Unfit(f"is `{text}`, which is none of {', '.join(words)}", means)
         return kind(text)
 
-    return Form("|".join(words), read, lambda value: str(value.value))
+    return TextForm("|".join(words), read, lambda value: str(value.value))
 
 
 def _read_number(text: str) -> int:
@@ -197,19 +197,19 @@ def unknown_gates(names: Iterable[str]) -> list[str]:
     return remarks
 
 
-TEXT: Final = Form("TEXT", str)
-FILE: Final = Form("FILE", str)
-FOLDER: Final = Form("DIR", str)
-LIST: Final = Form("PATHS", _read_list, ",".join)
-ADDRESS: Final = Form("ADDRESS", _read_address)
+TEXT: Final = TextForm("TEXT", str)
+FILE: Final = TextForm("FILE", str)
+FOLDER: Final = TextForm("DIR", str)
+LIST: Final = TextForm("PATHS", _read_list, ",".join)
+ADDRESS: Final = TextForm("ADDRESS", _read_address)
 PORT: Final = number(least=0, most=PORT_MAX, metavar="PORT")
-SWITCH: Final = Form("", read_truth, lambda value: str(value).lower(), is_forgiven=True)
-DURATION: Final = Form(
+SWITCH: Final = TextForm("", read_truth, lambda value: str(value).lower(), is_forgiven=True)
+DURATION: Final = TextForm(
     "DURATION", _read_duration, write_duration, is_forgiven=True, check=_check_duration
 )
 
 
-def duration(least: timedelta) -> Form:
+def duration(least: timedelta) -> TextForm:
     """Make the form of durations of at least `least`."""
 
     def check(value: timedelta) -> None:
@@ -217,11 +217,11 @@ def duration(least: timedelta) -> Form:
             shortest = write_duration(least)
             raise Unfit(f"is {write_duration(value)}", f"write {shortest} or more")
 
-    return Form("DURATION", _read_duration, write_duration, is_forgiven=True, check=check)
+    return TextForm("DURATION", _read_duration, write_duration, is_forgiven=True, check=check)
 
 
-GATES: Final = Form("NAME=BOOL,...", read_gates, write_gates)
-SPREADS: Final = Form("YAML", _read_spreads, lambda _: "")
+GATES: Final = TextForm("NAME=BOOL,...", read_gates, write_gates)
+SPREADS: Final = TextForm("YAML", _read_spreads, lambda _: "")
 
 
 class Flag(Struct, frozen=True):
@@ -229,7 +229,7 @@ class Flag(Struct, frozen=True):
 
     name: str
     field: str
-    form: Form
+    form: TextForm
     help: str
     env: str = ""
     """Empty if the flag has no variable."""
@@ -253,12 +253,14 @@ class Gate(Struct, frozen=True):
     help: str
 
 
-def shared(name: str, field: str, form: Form, meaning: str, *, is_negated: bool = False) -> Flag:
+def shared(
+    name: str, field: str, form: TextForm, meaning: str, *, is_negated: bool = False
+) -> Flag:
     """Make a flag that Karpenter has, too, with Karpenter's variable."""
     return Flag(name, field, form, meaning, name.upper().replace("-", "_"), is_negated)
 
 
-def _own(name: str, form: Form, meaning: str) -> Flag:
+def _own(name: str, form: TextForm, meaning: str) -> Flag:
     field = name.replace("-", "_")
     return Flag(name, field, form, meaning, _OURS + field.upper())
 

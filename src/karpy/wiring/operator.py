@@ -18,8 +18,8 @@ from karpy.model.kinds import CAPACITY_BUFFER, Kind
 from karpy.model.settings import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
-from karpy.wiring.assembly import Assembly, View
-from karpy.wiring.surface import Part, Reporting, Surface, Voice
+from karpy.wiring.assembly import Assembly, ClusterView
+from karpy.wiring.surface import OperatorTask, Reporting, Surface, Voice
 
 _AGAIN_SECONDS: Final = 5.0
 """Seconds until an optional kind whose list failed is listed again."""
@@ -29,7 +29,7 @@ _LONGEST_PAUSE: Final = 10.0
 _PANICS: Final = "controller_runtime_reconcile_panics_total"
 
 
-class Operator:
+class KarpyOperator:
     """
     Runs all watches and controllers.
 
@@ -67,7 +67,7 @@ class Operator:
             if options.gates.capacity_buffer
             else None
         )
-        self._view = View(self.mirror, self.cluster, classes, buffers)
+        self._view = ClusterView(self.mirror, self.cluster, classes, buffers)
 
     def why_stuck(self) -> str:
         """Name the controllers that have work and make no progress; empty if none does."""
@@ -85,7 +85,7 @@ class Operator:
         """Watch the cluster, until cancelled."""
         view = self._view
         books = (view.mirror, view.classes, *(() if view.buffers is None else (view.buffers,)))
-        parts = [Part(name, run) for book in books for name, run in book.follows()]
+        parts = [OperatorTask(name, run) for book in books for name, run in book.follows()]
         own = self._surface.follows
         await supervise([*self._probes(), *parts, *own], self._reporting.voice)
 
@@ -97,7 +97,7 @@ class Operator:
         assembly = Assembly(self._surface, self._options, self._reporting, self._view)
         await supervise(list(assembly.parts()), self._reporting.voice)
 
-    def _probes(self) -> Iterator[Part]:
+    def _probes(self) -> Iterator[OperatorTask]:
         """Return the parts that find out which optional kinds are missing or forbidden."""
         kinds = [
             (kind, self.mirror.note_absent) for kind in sorted(OPTIONAL | DISPENSABLE, key=str)
@@ -105,7 +105,9 @@ class Operator:
         if self._view.buffers is not None:
             kinds.append((CAPACITY_BUFFER, self._view.buffers.note_absent))
         for kind, note_absent in kinds:
-            yield Part(f"probe.{kind.plural}", partial(self._note_absence, kind, note_absent))
+            yield OperatorTask(
+                f"probe.{kind.plural}", partial(self._note_absence, kind, note_absent)
+            )
 
     async def _note_absence(self, kind: Kind, note_absent: Callable[[Kind], None]) -> None:
         """Count a kind as listed if it is not installed or may not be read."""
@@ -135,7 +137,7 @@ def _missing_rule(kind: Kind) -> Remark:
     )
 
 
-async def supervise(parts: Iterable[Part], voice: Voice) -> None:
+async def supervise(parts: Iterable[OperatorTask], voice: Voice) -> None:
     """
     Run parts concurrently until cancelled; restart failed parts, after a longer pause each time.
 
@@ -152,7 +154,7 @@ async def supervise(parts: Iterable[Part], voice: Voice) -> None:
         raise
 
 
-async def _keep_running(part: Part, voice: Voice) -> None:
+async def _keep_running(part: OperatorTask, voice: Voice) -> None:
     loop = asyncio.get_running_loop()
     backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
 

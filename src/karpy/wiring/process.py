@@ -37,9 +37,9 @@ from karpy.model.kinds import NODE_CLAIM, NODE_POOL, Kind
 from karpy.model.notices import Notice
 from karpy.model.settings import Options
 from karpy.ports.cloud import CloudProvider
-from karpy.wiring.clouds.registry import Site, find_cloud, surface_of
+from karpy.wiring.clouds.registry import ProviderInputs, find_cloud, surface_of
 from karpy.wiring.instruments import class_label
-from karpy.wiring.operator import Operator
+from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.options import OptionsRead
 
 _RECORDS: Final = "karpy_journal_records_total"
@@ -86,7 +86,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         authority = b64encode(access.endpoint.ca_pem.encode()).decode()
         reporter = Reporter(metrics, log)
         server = authority, connections.usual.version
-        site = Site(
+        site = ProviderInputs(
             *(objects, feed, WallClock(), recorder, options, environ, *callbacks, *server),
             on_remark=reporter.remark,
             add_source=metrics.add_source,
@@ -94,7 +94,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         with _CrashLog(log):
             cloud = await cloud_module.open_cloud(site)
         stack.push_async_callback(cloud.close)
-        operator = Operator(
+        operator = KarpyOperator(
             surface_of(site, cloud, connections.nominations.objects),
             options,
             notices=recorder,
@@ -168,7 +168,7 @@ def _election(connections: _Connections, options: Options, troubles: "_Troubles"
     )
 
 
-async def _act(operator: Operator, cloud: CloudProvider, on_start: Callable[[], None]) -> None:
+async def _act(operator: KarpyOperator, cloud: CloudProvider, on_start: Callable[[], None]) -> None:
     """Run the controllers of the leader, until cancelled."""
     on_start()
     cloud.start()
@@ -200,7 +200,7 @@ async def _until(
 
 
 async def _serve(
-    stack: AsyncExitStack, options: Options, metrics: Metrics, operator: Operator
+    stack: AsyncExitStack, options: Options, metrics: Metrics, operator: KarpyOperator
 ) -> None:
     """Serve metrics, probes and profiles."""
     host = options.bind_address

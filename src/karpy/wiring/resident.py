@@ -22,8 +22,8 @@ from karpy.ports.notices import Notices
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World, WorldSettings
-from karpy.wiring.clouds.registry import Cloud, Site, surface_of
-from karpy.wiring.operator import Operator
+from karpy.wiring.clouds.registry import Cloud, ProviderInputs, surface_of
+from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.surface import Voice
 
 BRISK: Final = WorldSettings(
@@ -33,14 +33,14 @@ BRISK: Final = WorldSettings(
 """Nodes are ready as soon as they register, as KWOK nodes are; kubelets renew their leases."""
 _NAME: Final = "karpenter"
 
-OpenCloud = Callable[[Site], Awaitable[Cloud]]
+OpenCloud = Callable[[ProviderInputs], Awaitable[Cloud]]
 """Opens the cloud of a cluster."""
 
 _LIVE: Final = WorldSettings(timing=Timing(beat_seconds=10), taints_nodes=True)
 """A cluster for kubectl: kubelets renew their leases."""
 
 
-async def _kwok(site: Site) -> Cloud:
+async def _kwok(site: ProviderInputs) -> Cloud:
     return Cloud(KwokProvider(site.objects, site.clock, kwok_catalog()), (KWOK_NODE_CLASS,))
 
 
@@ -61,9 +61,9 @@ async def operating(
     """
     objects = EmbeddedObjects(world.store, manager=_NAME)
     options = options or Options()
-    site = Site(objects, objects, world.clock, notices, options)
+    site = ProviderInputs(objects, objects, world.clock, notices, options)
     cloud = await (_kwok if open_cloud is None else open_cloud)(site)
-    operator = Operator(
+    operator = KarpyOperator(
         surface_of(site, cloud),
         options,
         notices=notices,

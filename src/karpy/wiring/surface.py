@@ -17,7 +17,7 @@ from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
 
 
-class Part(Struct, frozen=True):
+class OperatorTask(Struct, frozen=True):
     """A named task that runs as long as the operator does."""
 
     name: str
@@ -26,11 +26,11 @@ class Part(Struct, frozen=True):
 
 ContextOf = Callable[[str], ControllerContext]
 """Returns the controller context, by the controller's name."""
-Parts = Callable[[ContextOf], Iterator[Part]]
+Parts = Callable[[ContextOf], Iterator[OperatorTask]]
 """Builds controllers; they run while the operator leads."""
 
 
-def no_parts(context_of: ContextOf) -> Iterator[Part]:
+def no_parts(context_of: ContextOf) -> Iterator[OperatorTask]:
     """Build no controllers."""
     del context_of
     yield from ()
@@ -51,7 +51,7 @@ class Surface(Struct, frozen=True):
     """Builds the controllers of the cloud."""
     machine_events: EventfulCloud | None = None
     """Announces events of machines; None if the cloud has none."""
-    follows: tuple[Part, ...] = ()
+    follows: tuple[OperatorTask, ...] = ()
     """Watches of the cloud, which run whether this replica leads or not."""
     registration_hooks: tuple[RegistrationHook, ...] = ()
     """What the cloud has to complete before a Node counts as registered."""

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from karpy.adapters.kube.access import User
-from karpy.adapters.kube.auth import FileCredentials, FixedCredentials, Identity
+from karpy.adapters.kube.auth import FileCredentials, FixedCredentials, RequestCredentials
 from karpy.errors import CredentialsRefused
 
 
@@ -12,12 +12,12 @@ async def test_fixed_credentials_stay_what_they_are() -> None:
 
     identity = await credentials.identity()
 
-    assert identity == Identity("Bearer abc", "C", "K")
+    assert identity == RequestCredentials("Bearer abc", "C", "K")
     assert await credentials.renewed(identity) == identity
 
 
 async def test_a_user_without_credentials_has_no_identity() -> None:
-    assert await FixedCredentials(User()).identity() == Identity()
+    assert await FixedCredentials(User()).identity() == RequestCredentials()
 
 
 async def test_a_token_file_is_cached_for_a_while(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ async def test_a_token_file_is_cached_for_a_while(tmp_path: Path) -> None:
     await credentials.identity()
     file.write_text("second\n")
 
-    assert await credentials.identity() == Identity("Bearer first")
+    assert await credentials.identity() == RequestCredentials("Bearer first")
 
 
 async def test_a_token_file_is_read_again_after_a_while(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ async def test_a_token_file_is_read_again_after_a_while(tmp_path: Path) -> None:
     await credentials.identity()
     file.write_text("second\n")
 
-    assert await credentials.identity() == Identity("Bearer second")
+    assert await credentials.identity() == RequestCredentials("Bearer second")
 
 
 async def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ async def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     refused = await credentials.identity()
     file.write_text("second\n")
 
-    assert await credentials.renewed(refused) == Identity("Bearer second")
+    assert await credentials.renewed(refused) == RequestCredentials("Bearer second")
 
 
 async def test_a_token_file_that_is_being_replaced_leaves_the_old_token(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ async def test_a_token_file_that_is_being_replaced_leaves_the_old_token(tmp_path
     await credentials.identity()
     file.write_text("")
 
-    assert await credentials.identity() == Identity("Bearer first")
+    assert await credentials.identity() == RequestCredentials("Bearer first")
 
 
 async def test_certificates_in_files_are_read_again(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ async def test_certificates_in_files_are_read_again(tmp_path: Path) -> None:
     before = await credentials.identity()
     cert.write_text("C2")
 
-    assert before == Identity("", "C1", "K1")
-    assert await credentials.identity() == Identity("", "C2", "K1")
+    assert before == RequestCredentials("", "C1", "K1")
+    assert await credentials.identity() == RequestCredentials("", "C2", "K1")
 
 
 async def test_an_empty_token_file_is_named(tmp_path: Path) -> None:

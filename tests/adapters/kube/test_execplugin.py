@@ -16,7 +16,7 @@ from karpy.adapters.kube.access import (
     ExecPlugin,
     User,
 )
-from karpy.adapters.kube.auth import Identity
+from karpy.adapters.kube.auth import RequestCredentials
 from karpy.adapters.kube.execplugin import ExecCredentials
 from karpy.errors import CredentialsRefused
 from tests.adapters.kube.clocks import SetClock
@@ -56,8 +56,8 @@ def credentials(
     return ExecCredentials(user, endpoint, clock or SetClock(), seconds=seconds)
 
 
-def bearer(token: str) -> Identity:
-    return Identity(f"Bearer {token}", headers=(("Impersonate-User", "joe"),))
+def bearer(token: str) -> RequestCredentials:
+    return RequestCredentials(f"Bearer {token}", headers=(("Impersonate-User", "joe"),))
 
 
 async def test_the_identity_is_what_a_plugin_prints(tmp_path: Path) -> None:
@@ -65,7 +65,9 @@ async def test_the_identity_is_what_a_plugin_prints(tmp_path: Path) -> None:
 
     identity = await given.identity()
 
-    assert identity == Identity("Bearer token-1", "C", "K", (("Impersonate-User", "joe"),))
+    assert identity == RequestCredentials(
+        "Bearer token-1", "C", "K", (("Impersonate-User", "joe"),)
+    )
 
 
 async def test_a_plugin_runs_once_for_concurrent_requests(tmp_path: Path) -> None:

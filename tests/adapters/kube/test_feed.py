@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from karpy.adapters.kube.auth import Identity
+from karpy.adapters.kube.auth import RequestCredentials
 from karpy.adapters.kube.feed import KubeFeed, Pace
 from karpy.adapters.kube.transport import Transport
 from karpy.codec.fields import FieldInvalid, JsonObject
@@ -305,10 +305,10 @@ async def test_a_version_that_the_server_does_not_know_leads_to_a_list(
 class NoCredentials:
     """Credentials that are always refused."""
 
-    async def identity(self) -> Identity:
+    async def identity(self) -> RequestCredentials:
         raise CredentialsRefused(source="aws", problem="no", hint="sign in")
 
-    async def renewed(self, refused: Identity) -> Identity:
+    async def renewed(self, refused: RequestCredentials) -> RequestCredentials:
         raise NotImplementedError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from karpy.adapters.kube.access import Access, Endpoint, User
 from karpy.adapters.kube.api import KubeApi
-from karpy.adapters.kube.auth import FixedCredentials, Identity
+from karpy.adapters.kube.auth import FixedCredentials, RequestCredentials
 from karpy.adapters.kube.tls import TlsContexts
 from karpy.adapters.kube.transport import Transport
 from karpy.errors import CredentialsRefused, KubeconfigInvalid, TlsRefused, Unreachable
@@ -175,9 +175,9 @@ def test_a_context_is_kept_until_the_certificate_changes() -> None:
     contexts = TlsContexts(Access(Endpoint("https://a"), User(), "default", "kubeconfig"))
 
     made = [
-        contexts.context(Identity("Bearer a", first.cert, first.key)),
-        contexts.context(Identity("Bearer b", first.cert, first.key)),
-        contexts.context(Identity("Bearer b", second.cert, second.key)),
+        contexts.context(RequestCredentials("Bearer a", first.cert, first.key)),
+        contexts.context(RequestCredentials("Bearer b", first.cert, first.key)),
+        contexts.context(RequestCredentials("Bearer b", second.cert, second.key)),
     ]
 
     assert made[0] is made[1]

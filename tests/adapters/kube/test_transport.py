@@ -4,7 +4,7 @@ import pytest
 
 from karpy.adapters.kube.access import User
 from karpy.adapters.kube.api import KubeApi
-from karpy.adapters.kube.auth import FixedCredentials, Identity
+from karpy.adapters.kube.auth import FixedCredentials, RequestCredentials
 from karpy.adapters.kube.retry import TokenBucket
 from karpy.errors import (
     AnswerMalformed,
@@ -35,10 +35,10 @@ class Rotating:
     def __init__(self, *tokens: str) -> None:
         self.tokens = list(tokens)
 
-    async def identity(self) -> Identity:
-        return Identity(f"Bearer {self.tokens[0]}")
+    async def identity(self) -> RequestCredentials:
+        return RequestCredentials(f"Bearer {self.tokens[0]}")
 
-    async def renewed(self, refused: Identity) -> Identity:
+    async def renewed(self, refused: RequestCredentials) -> RequestCredentials:
         assert refused == await self.identity()
         self.tokens = self.tokens[1:] or self.tokens
         return await self.identity()

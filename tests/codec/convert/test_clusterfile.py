@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from karpy.codec.constraints import KEY_HINT
-from karpy.codec.convert.drafts import Cluster
+from karpy.codec.convert.drafts import NamedCluster
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.codec.validation.validator import CrdValidator
 from tests.codec.convert.texts import again, converted, notes_in, refused, shown, spec_of
 
 VALIDATORS: Final = {each.kind.name: CrdValidator(each.to_json()) for each in CUSTOM_KINDS}
-SHOP: Final = Cluster("shop")
+SHOP: Final = NamedCluster("shop")
 FILE: Final = """\
 cluster_version: "1.34"
 defaults:
@@ -57,7 +57,7 @@ def test_what_a_bare_entry_gets_is_named(snapshot: SnapshotAssertion) -> None:
 
 
 def test_options_of_the_call_come_before_the_defaults_of_a_file() -> None:
-    given = Cluster("other", {"a": "b"}, {"c": "d"})
+    given = NamedCluster("other", {"a": "b"}, {"c": "d"})
 
     spec = spec_of(converted(FILE, role="Other", cluster=given), "EC2NodeClass")
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from karpy.codec.convert.drafts import Cluster
+from karpy.codec.convert.drafts import NamedCluster
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.codec.validation.validator import CrdValidator
@@ -14,7 +14,7 @@ from tests.codec.convert.groups import NODE_GROUP, SCALING_GROUP
 from tests.codec.convert.texts import again, converted, notes_in, proposed, refused, shown, spec_of
 
 VALIDATORS: Final = {each.kind.name: CrdValidator(each.to_json()) for each in CUSTOM_KINDS}
-SHOP: Final = Cluster("shop")
+SHOP: Final = NamedCluster("shop")
 AWS_HINT: Final = (
     "give what `aws eks describe-nodegroup` or "
     "`aws autoscaling describe-auto-scaling-groups` prints"

@@ -1,6 +1,6 @@
 import pytest
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.oldfields import Notes
 from karpy.codec.convert.workloads import renamed
 from karpy.codec.fields import JsonObject
@@ -86,5 +86,5 @@ def test_a_text_that_names_an_old_label_is_left_and_named(
 
     assert renamed(value, "", notes) == value
     assert [(each.change, each.path) for each in notes.all] == [
-        (Change.LOST, path) for path in paths
+        (FieldChange.LOST, path) for path in paths
     ]

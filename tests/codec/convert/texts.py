@@ -3,19 +3,19 @@
 from typing import Any
 
 from karpy.codec.convert.conversion import Conversion
-from karpy.codec.convert.drafts import NO_CLUSTER, Cluster
+from karpy.codec.convert.drafts import NO_CLUSTER, NamedCluster
 from karpy.codec.convert.manifests import convert, convert_groups
 from karpy.codec.convert.yamltexts import to_yaml
 from karpy.codec.documents import Document, read_documents
 from karpy.errors import ManifestInvalid
 
 
-def converted(*texts: str, role: str = "", cluster: Cluster = NO_CLUSTER) -> Conversion:
+def converted(*texts: str, role: str = "", cluster: NamedCluster = NO_CLUSTER) -> Conversion:
     """Convert files of these texts: `1.yaml`, `2.yaml` and so on."""
     return convert(_documents(*texts), role, cluster)
 
 
-def proposed(*texts: str, role: str = "", cluster: Cluster = NO_CLUSTER) -> Conversion:
+def proposed(*texts: str, role: str = "", cluster: NamedCluster = NO_CLUSTER) -> Conversion:
     """Convert groups of machines in files of these texts."""
     return convert_groups(_documents(*texts), role, cluster)
 

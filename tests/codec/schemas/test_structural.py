@@ -7,7 +7,7 @@ from karpy.codec.schemas.structural import structural
 from karpy.codec.schemas.wire import (
     Int32,
     Quantity,
-    Rule,
+    SchemaRule,
     Wire,
     about,
     default,
@@ -93,7 +93,7 @@ def test_a_quantity_is_a_number_or_a_text() -> None:
 
 
 def test_rules_carry_their_message() -> None:
-    ruled = Annotated[Inner, rules(Rule("self.nodeName != ''", "say a name"))]
+    ruled = Annotated[Inner, rules(SchemaRule("self.nodeName != ''", "say a name"))]
 
     assert structural(ruled)["x-kubernetes-validations"] == [
         {"message": "say a name", "rule": "self.nodeName != ''"}

@@ -11,8 +11,8 @@ from karpy.model.ec2 import (
     AUTO_MODE_DOMAIN,
     CAPACITY_RESERVATION_ID,
     CapacityReservation,
+    Ec2Market,
     InstanceSettings,
-    Market,
     Region,
 )
 from karpy.model.ec2nodeclass import Kubelet
@@ -167,7 +167,7 @@ def test_the_catalog_of_decoded_answers_takes_less_than_two_seconds() -> None:
 
     types, _ = read_instance_types(answers)
     maker = CatalogMaker()
-    where = Region("us-east-1", types, Market(zones, on_demand=prices))
+    where = Region("us-east-1", types, Ec2Market(zones, on_demand=prices))
     catalog = maker.make(where, {"a": PLAIN})
 
     assert time.process_time() - started < 2

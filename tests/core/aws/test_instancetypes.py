@@ -18,7 +18,7 @@ from karpy.core.aws.instancetypes import (
     type_labels,
     zones_of,
 )
-from karpy.core.aws.offerings import Places, Shop
+from karpy.core.aws.offerings import OfferingBuilder, Places
 from karpy.model.ec2 import (
     AUTO_MODE_DOMAIN,
     EC2_DOMAIN,
@@ -132,7 +132,7 @@ def test_zones_are_those_of_the_subnets_found() -> None:
 
 
 def made(info: InstanceTypeInfo, settings: InstanceSettings = PLAIN) -> InstanceType:
-    shop = Shop(market(info), settings, Places())
+    shop = OfferingBuilder(market(info), settings, Places())
     return instance_type(info, frame(info, "eu-west-1", settings, OPERATOR), shop)
 
 

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from karpy.core.aws.bootstrap import Bootstrap
 from karpy.core.aws.launchtemplates import (
-    Batch,
+    LaunchProperties,
     TemplateKind,
     launch_template,
     split_by_template,
     template_tags,
 )
-from karpy.core.aws.tags import Owner
+from karpy.core.aws.tags import MachineOwner
 from karpy.core.aws.userdata import FAMILIES, family_of
 from karpy.model.ec2nodeclass import (
     ConnectionTracking,
@@ -35,19 +35,19 @@ SHOP = Bootstrap("shop", "https://api.shop", "Q0E=", cidr="10.100.0.0/16")
 
 def batch(
     spec: Ec2NodeClassSpec = SPEC, capacity_type: str = ON_DEMAND, **given: JsonAnything
-) -> Batch:
-    return Batch(
+) -> LaunchProperties:
+    return LaunchProperties(
         node_class(spec),
         family_of(spec),
         given.pop("bootstrap", SHOP),
-        Owner("shop", "default", "web"),
+        MachineOwner("shop", "default", "web"),
         capacity_type,
         region="eu-west-1",
         **given,
     )
 
 
-def data(made: Batch, kind: TemplateKind = KIND) -> dict[str, Any]:
+def data(made: LaunchProperties, kind: TemplateKind = KIND) -> dict[str, Any]:
     return dict(launch_template(made, kind).data)
 
 

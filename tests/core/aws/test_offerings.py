@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.aws.offerings import Places, Shop, is_launchable
+from karpy.core.aws.offerings import OfferingBuilder, Places, is_launchable
 from karpy.model.ec2 import (
     CAPACITY_RESERVATION_ID,
     EFA_ONLY,
@@ -11,9 +11,9 @@ from karpy.model.ec2 import (
     ZONE_ID,
     AmiFamily,
     CapacityReservation,
+    Ec2Market,
     InstanceSettings,
     InstanceTypeInfo,
-    Market,
     NetworkCard,
     PlacementGroup,
 )
@@ -32,12 +32,14 @@ EFA_ON_SECOND = NetworkInterface(1, 0, EFA_ONLY)
 
 
 def offered(
-    sold: Market = MARKET, settings: InstanceSettings = PLAIN, info: InstanceTypeInfo = M5_LARGE
+    sold: Ec2Market = MARKET, settings: InstanceSettings = PLAIN, info: InstanceTypeInfo = M5_LARGE
 ) -> list[Offering]:
-    return list(Shop(sold, settings, Places()).offerings(info))
+    return list(OfferingBuilder(sold, settings, Places()).offerings(info))
 
 
-def available(sold: Market = MARKET, settings: InstanceSettings = PLAIN) -> list[tuple[str, str]]:
+def available(
+    sold: Ec2Market = MARKET, settings: InstanceSettings = PLAIN
+) -> list[tuple[str, str]]:
     return [
         (each.capacity_type, each.zone) for each in offered(sold, settings) if each.is_available
     ]
@@ -88,7 +90,7 @@ PRICELESS = replace(MARKET, on_demand={}, spot={})
     ],
 )
 def test_what_cannot_be_had_stays_in_the_catalog_and_is_not_available(
-    sold: Market, settings: InstanceSettings, left: list[str]
+    sold: Ec2Market, settings: InstanceSettings, left: list[str]
 ) -> None:
     found = [f"{capacity_type} {zone[-1]}" for capacity_type, zone in available(sold, settings)]
 
@@ -152,7 +154,7 @@ def test_a_placement_group_without_room_takes_no_more_of_a_type() -> None:
 
 
 def test_types_that_are_sold_alike_share_their_places() -> None:
-    shop = Shop(MARKET, PLAIN, Places())
+    shop = OfferingBuilder(MARKET, PLAIN, Places())
 
     assert shop.offerings(M5_LARGE).places is shop.offerings(M5_XLARGE).places
 

@@ -13,7 +13,7 @@ from karpy.core.aws.refusals import (
     profile_problem,
     refusal_hint,
 )
-from karpy.core.aws.tags import Owner, ec2_tags, machine_tags, restricted_tags
+from karpy.core.aws.tags import MachineOwner, ec2_tags, machine_tags, restricted_tags
 
 NOT_ALLOWED = (
     "User: arn:aws:sts::111122223333:assumed-role/k/x is not authorized to perform:"
@@ -143,7 +143,9 @@ def test_tags_that_only_the_provider_may_set_are_found() -> None:
 
 
 def test_machines_carry_the_tags_of_their_class_and_of_their_owner() -> None:
-    tags = machine_tags({"team": "a", "karpenter.sh/nodepool": "x"}, Owner("shop", "big", "web"))
+    tags = machine_tags(
+        {"team": "a", "karpenter.sh/nodepool": "x"}, MachineOwner("shop", "big", "web")
+    )
 
     assert tags == {
         "team": "a",

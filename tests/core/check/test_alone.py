@@ -4,7 +4,7 @@ from typing import Final, NamedTuple, Unpack
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.check.alone import Host, find_hosts, why_not_alone
+from karpy.core.check.alone import PossibleHost, find_hosts, why_not_alone
 from karpy.core.check.breaches import Rule
 from karpy.model.constraints import NO_SCHEDULE, AffinityTerm, NodeTerm, Taint, Toleration
 from karpy.model.labels import (
@@ -86,8 +86,8 @@ def test_a_pod_that_fits_could_have_a_node() -> None:
 
     assert why_not_alone(judged.snapshot, judged.verdict, "shop/three") is None
     assert find_hosts(judged.snapshot, judged.verdict, "shop/three") == (
-        Host("web", "medium", "a", ON_DEMAND),
-        Host("web", "large", "a", ON_DEMAND),
+        PossibleHost("web", "medium", "a", ON_DEMAND),
+        PossibleHost("web", "large", "a", ON_DEMAND),
     )
 
 

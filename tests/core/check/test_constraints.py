@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from karpy.core.check.breaches import Breach, Rule
 from karpy.core.check.constraints import Domains, as_domains, join_domains
-from karpy.core.check.scene import Tally
+from karpy.core.check.scene import DomainTally
 from karpy.model.constraints import (
     NodeTerm,
 )
@@ -216,6 +216,6 @@ def test_two_nodes_may_be_in_the_same_domain(
 
 
 def test_nodes_that_exclude_a_domain_are_not_counted_in_it() -> None:
-    tally = Tally([NOT_RED, RED, BLUE, NOWHERE])
+    tally = DomainTally([NOT_RED, RED, BLUE, NOWHERE])
 
     assert (tally["red"], tally["blue"], tally.most(NOT_RED)) == (1, 2, (2, "any"))

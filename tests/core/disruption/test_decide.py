@@ -20,7 +20,7 @@ from karpy.core.disruption.decide import (
 )
 from karpy.core.disruption.method import DisruptionMethod
 from karpy.core.disruption.progress import VALIDATION_DELAY
-from karpy.core.lifecycle.repair import Repair
+from karpy.core.lifecycle.repair import NodeRepair
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.conditions import Condition
 from karpy.model.nodes import Node, RepairRules
@@ -399,7 +399,7 @@ def test_the_legacy_repair_counts_the_pods_that_need_another_node() -> None:
 
 
 def test_the_legacy_repair_of_nothing_changes_nothing() -> None:
-    assert repair_at_once(legacy(*WELL)) == Repair()
+    assert repair_at_once(legacy(*WELL)) == NodeRepair()
 
 
 # --- news ----------------------------------------------------------------------------------------

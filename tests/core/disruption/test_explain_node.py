@@ -19,7 +19,7 @@ from karpy.core.disruption.explain import (
     find_node,
     with_inferred_state,
 )
-from karpy.core.disruption.lifts import ADVICE, Change, RefusedNode, advice_on, lift
+from karpy.core.disruption.lifts import ADVICE, ClusterChange, RefusedNode, advice_on, lift
 from karpy.model.conditions import Condition, Conditions
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL, ON_DEMAND, SPOT
 from karpy.model.nodes import Node
@@ -248,7 +248,7 @@ def test_a_window_that_forbids_is_waited_for_until_it_ends() -> None:
 
     assert explained.way is not None
     assert explained.way.changes == (
-        Change(
+        ClusterChange(
             "wait until budget 2 (`nodes: 0`, `0 9 * * mon-fri` UTC for 8h) of NodePool web allows"
             " more than none",
             NodeReason.BUDGET_SPENT,
@@ -316,7 +316,7 @@ def test_a_node_under_consolidate_after_is_waited_for() -> None:
 
     assert explained.way is not None
     assert explained.way.changes == (
-        Change(
+        ClusterChange(
             "wait until no pod has come or gone for `consolidateAfter`",
             NodeReason.NOT_QUIET,
             is_wait=True,
@@ -417,7 +417,7 @@ def test_nodes_under_consolidate_after_take_pods_later() -> None:
 
     assert explained.way is not None
     assert explained.way.changes == (
-        Change(
+        ClusterChange(
             "wait until no pod comes or goes on b for `consolidateAfter`",
             NodeReason.NOT_CHEAPER,
             is_wait=True,

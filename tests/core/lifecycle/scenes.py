@@ -15,12 +15,12 @@ from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, SPOT, ZONE
 from karpy.model.notices import Notice
 from karpy.model.pods import Owner as PodOwner
 from karpy.model.pods import Pod, PodDisruption, PodRules, PodVolume
-from karpy.model.records import ClaimRecord, Identity, NodeRecord, Owner, PoolRecord
+from karpy.model.records import ClaimRecord, Identity, NodeRecord, OwnerReference, PoolRecord
 from tests.builders.nodes import NODE_CLASS, NODE_CLASS_LABEL
 from tests.builders.pods import NOON
 
 PROVIDER_ID: Final = "kwok://web-1"
-POOL_OWNER: Final = Owner("karpenter.sh/v1", "NodePool", "web", "uid-web", True)
+POOL_OWNER: Final = OwnerReference("karpenter.sh/v1", "NodePool", "web", "uid-web", True)
 UNREGISTERED: Final = Taint("karpenter.sh/unregistered", "NoExecute")
 DISRUPTED: Final = Taint("karpenter.sh/disrupted", "NoSchedule")
 

@@ -20,7 +20,7 @@ from karpy.core.lifecycle.registration import (
 )
 from karpy.model.conditions import Conditions
 from karpy.model.constraints import Taint
-from karpy.model.records import NodeRecord, Owner
+from karpy.model.records import NodeRecord, OwnerReference
 from tests.builders.pods import NOON
 from tests.core.lifecycle.scenes import DISRUPTED, UNREGISTERED, claim, condition_of, node, texts_of
 
@@ -31,7 +31,7 @@ MISSING = (
     "Missing karpenter.sh/unregistered taint which prevents registration related race "
     "conditions on Karpenter-managed nodes"
 )
-CLAIM_OWNER = Owner("karpenter.sh/v1", "NodeClaim", "web-1", "uid-web-1", True)
+CLAIM_OWNER = OwnerReference("karpenter.sh/v1", "NodeClaim", "web-1", "uid-web-1", True)
 NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
 LONG_AGO = gate(NOON - timedelta(minutes=1))
 MINUTE = timedelta(minutes=1)

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes, Count, Remark
-from karpy.core.lifecycle.repair import Repair, are_mostly_healthy, repair, snake_case
+from karpy.core.lifecycle.repair import NodeRepair, are_mostly_healthy, repair, snake_case
 from karpy.model.conditions import Condition
 from karpy.model.nodes import RepairAction, RepairPolicy
 from karpy.model.records import NodeRecord
@@ -76,7 +76,7 @@ def test_the_claim_of_an_unhealthy_node_is_deleted_at_once() -> None:
 def test_an_unhealthy_condition_is_tolerated_for_a_while(
     broken: NodeRecord, remaining: timedelta
 ) -> None:
-    assert repair(claim(), broken, POLICIES, [broken], NOON) == Repair(
+    assert repair(claim(), broken, POLICIES, [broken], NOON) == NodeRepair(
         Changes(requeue_after=remaining)
     )
 
@@ -92,7 +92,7 @@ def test_an_unhealthy_condition_is_tolerated_for_a_while(
     ids=["no fault", "another reason", "a reboot would do", "another status"],
 )
 def test_a_condition_without_a_replace_policy_is_ignored(well: NodeRecord) -> None:
-    assert repair(claim(), well, POLICIES, [well], NOON) == Repair()
+    assert repair(claim(), well, POLICIES, [well], NOON) == NodeRepair()
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_deleting_claim_gets_a_deadline_and_is_not_counted() -> None:
 
     repaired = repair(going, broken, POLICIES, [broken], NOON)
 
-    assert repaired == Repair(
+    assert repaired == NodeRepair(
         Changes(claim(deleted=MINUTE, annotations={TIME: "2026-03-02T12:00:00Z"})),
         NodeRefusal(NodeReason.DELETING, "node-1"),
     )

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.nodepool.usage import (
-    Costs,
+    PoolCosts,
     add_up_costs,
     judge_usage,
     new_cost_errors,
@@ -84,20 +84,20 @@ def test_a_pool_costs_what_its_machines_do() -> None:
 
     costs = add_up_costs(claims, catalog(TYPES))
 
-    assert costs == Costs({"web": 2_500_000, "batch": 2_000_000})
+    assert costs == PoolCosts({"web": 2_500_000, "batch": 2_000_000})
     assert costs.total == 4_500_000
 
 
 def test_a_machine_costs_as_much_when_its_type_is_sold_out() -> None:
     costs = add_up_costs([running("a", "c.large")], catalog(TYPES))
 
-    assert costs == Costs({"web": 1_000_000})
+    assert costs == PoolCosts({"web": 1_000_000})
 
 
 def test_a_claim_without_the_labels_of_its_machine_costs_nothing() -> None:
     costs = add_up_costs([claim("a", labels={INSTANCE_TYPE: "m.large"})], catalog(TYPES))
 
-    assert costs == Costs({})
+    assert costs == PoolCosts({})
 
 
 def test_an_unknown_price_is_remarked_once() -> None:
@@ -110,7 +110,7 @@ def test_an_unknown_price_is_remarked_once() -> None:
         "capacity-type": ON_DEMAND,
     }
     remark = Remark("offering price unknown, its nodes count as free", fields, is_error=True)
-    assert costs == Costs({"web": 0}, (remark,))
+    assert costs == PoolCosts({"web": 0}, (remark,))
 
 
 def test_an_unknown_price_is_news_only_once() -> None:
@@ -137,7 +137,7 @@ def test_the_gauges_of_a_pool_are_its_limits_its_usage_and_its_cost() -> None:
         resources={"ephemeral-storage": 1024, "cpu": 4000},
     )
 
-    gauges = pool_gauges([web, pool("batch")], Costs({"web": 2_500_000}))
+    gauges = pool_gauges([web, pool("batch")], PoolCosts({"web": 2_500_000}))
 
     assert gauges == (
         Count("nodepools_cost_total", {"nodepool": "web"}, 2.5),

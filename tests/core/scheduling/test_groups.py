@@ -11,8 +11,8 @@ from karpy.core.scheduling.topologygroups import (
     AvoidedGroup,
     DomainGroup,
     DomainTable,
+    GroupKind,
     HostGroup,
-    Kind,
 )
 from karpy.model.constraints import LabelSelector
 from karpy.model.requirements import Requirement
@@ -36,7 +36,7 @@ def _mask(numbers: frozenset[int]) -> int:
 
 
 def _spread(where: list[int], known: frozenset[int], max_skew: int) -> DomainGroup:
-    group = DomainGroup(Kind.SPREAD, _table(), HERE, ALL)
+    group = DomainGroup(GroupKind.SPREAD, _table(), HERE, ALL)
     group.known, group.max_skew = _mask(known), max_skew
     for domain in where:
         group.add(1 << domain)
@@ -44,14 +44,14 @@ def _spread(where: list[int], known: frozenset[int], max_skew: int) -> DomainGro
 
 
 def _hosts(where: list[int]) -> HostGroup:
-    group = HostGroup(Kind.SPREAD, "host", HERE, ALL)
+    group = HostGroup(GroupKind.SPREAD, "host", HERE, ALL)
     for node in where:
         group.add(node)
     return group
 
 
 def _avoided(placed: dict[int, frozenset[int]]) -> AvoidedGroup:
-    group = AvoidedGroup(Kind.ANTI_AFFINITY, _table(), HERE, ALL)
+    group = AvoidedGroup(GroupKind.ANTI_AFFINITY, _table(), HERE, ALL)
     for node, domains in placed.items():
         group.add(node, _mask(domains))
     return group

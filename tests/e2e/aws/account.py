@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from karpy.adapters.clock import WallClock
-from karpy.adapters.clouds.awsfake.server import Account, AwsFake
+from karpy.adapters.clouds.awsfake.server import AwsFake, FakeAccount
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.kube.connection import connect
 from karpy.codec.fields import JsonObject
@@ -17,7 +17,7 @@ from karpy.errors import AlreadyExists, ClusterError
 from karpy.model.kinds import CUSTOM_RESOURCE, EC2_NODE_CLASS, NODE, NODE_CLAIM, POD, Kind
 from karpy.ports.objects import Objects, Patch, PatchType, Query
 from karpy.sim.ec2.joining import JoiningMachines
-from karpy.sim.ec2.machines import Machines, keep_running
+from karpy.sim.ec2.machines import SimulatedMachines, keep_running
 from karpy.sim.kubelets.timing import AT_ONCE
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.embedded import embedded_world, serve
@@ -97,7 +97,7 @@ class Site:
 async def on_aws(plane: ControlPlane | None = None) -> AsyncIterator[Site]:
     """Enter a cluster on AWS: the embedded one, or a real control plane."""
     async with AsyncExitStack() as stack:
-        fake = stack.enter_context(serving(Account(families=FAMILIES)))
+        fake = stack.enter_context(serving(FakeAccount(families=FAMILIES)))
         if plane is None:
             face = await stack.enter_async_context(serve(await _world(stack)))
             kubeconfig = face.kubeconfig
@@ -108,7 +108,7 @@ async def on_aws(plane: ControlPlane | None = None) -> AsyncIterator[Site]:
             await _install(connection.objects)
         joining_machines = JoiningMachines(connection.objects, WallClock())
         stack.callback(joining_machines.close)
-        machines = Machines(joining_machines, fake.tables.types.values())
+        machines = SimulatedMachines(joining_machines, fake.tables.types.values())
         joining = asyncio.create_task(keep_running(machines, fake.instances))
         stack.callback(joining.cancel)
         await stack.enter_async_context(_operating(kubeconfig))

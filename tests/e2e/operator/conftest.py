@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from karpy.adapters.controlplane.operators import NAMESPACE, Operator
+from karpy.adapters.controlplane.operators import NAMESPACE, OperatorProcess
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.model.kinds import KWOK_NODE_CLASS
 from tests.e2e.claimlog import ClaimLog, watching
@@ -27,13 +27,13 @@ def kubeconfig(plane: ControlPlane) -> Path:
 
 
 @pytest.fixture(scope="package")
-def operator(plane: ControlPlane, kubeconfig: Path) -> Iterator[Operator]:
+def operator(plane: ControlPlane, kubeconfig: Path) -> Iterator[OperatorProcess]:
     with start_karpy(plane, kubeconfig) as operator:
         yield operator
 
 
 @pytest.fixture
-def stage(plane: ControlPlane, operator: Operator) -> Iterator[Stage]:
+def stage(plane: ControlPlane, operator: OperatorProcess) -> Iterator[Stage]:
     """A cluster without nodes; objects of a test are deleted gracefully afterwards."""
     plane.restart_ended()
     stage = Stage(plane, operator)

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 from typing import Final
 
 from karpy.adapters.controlplane.bundles import TOOLS
-from karpy.adapters.controlplane.operators import NAMESPACE, Operator
+from karpy.adapters.controlplane.operators import NAMESPACE, OperatorProcess
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.controlplane.programs import require_programs
 from karpy.codec.fields import JsonObject
@@ -36,7 +36,7 @@ _MADE_HERE: Final = (
 class Stage:
     """A cluster that tests read and change by kubectl."""
 
-    def __init__(self, plane: ControlPlane, operator: Operator) -> None:
+    def __init__(self, plane: ControlPlane, operator: OperatorProcess) -> None:
         self.plane = plane
         self.operator = operator
 
@@ -115,9 +115,9 @@ class Stage:
         return self.operator.log.read_text(encoding="utf-8")[-_LAST_CHARS:]
 
 
-def start_karpy(plane: ControlPlane, kubeconfig: Path, **settings: str) -> Operator:
+def start_karpy(plane: ControlPlane, kubeconfig: Path, **settings: str) -> OperatorProcess:
     """Return a `karpy run` that acts as its own service account."""
-    return Operator(
+    return OperatorProcess(
         plane,
         [sys.executable, "-m", "karpy", "run"],
         name="karpy",

@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 
 from karpy.adapters.controlplane.credentials import write_kubeconfig
-from karpy.adapters.controlplane.operators import NAMESPACE, Operator
+from karpy.adapters.controlplane.operators import NAMESPACE, OperatorProcess
 from karpy.model.kinds import DEPLOYMENT, NODE_POOL
 from tests.e2e.operator.recording import Recorder, recording
 from tests.e2e.operator.stage import ACCOUNT, Stage, start_karpy
@@ -25,7 +25,7 @@ SECONDS_AFTER = 5.0
 class Candidate(Struct, frozen=True):
     """An operator with leader election, and its writes."""
 
-    operator: Operator
+    operator: OperatorProcess
     recorder: Recorder
 
     def written_since(self, moment: float) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from karpy.adapters.controlplane.operators import NAMESPACE, Operator
+from karpy.adapters.controlplane.operators import NAMESPACE, OperatorProcess
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.model.kinds import DEPLOYMENT, NODE_POOL
 from tests.e2e.operator.stage import Stage, start_karpy
@@ -53,7 +53,7 @@ def test_an_operator_killed_amid_a_launch_is_continued(grown: Stage) -> None:
 
 
 @pytest.fixture
-def replicas(stage: Stage, kubeconfig: Path) -> Iterator[list[Operator]]:
+def replicas(stage: Stage, kubeconfig: Path) -> Iterator[list[OperatorProcess]]:
     """Two operators with leader election; the operator of the other tests is stopped."""
     stage.operator.stop()
     replicas = [_candidate(stage.plane, kubeconfig) for _ in range(2)]
@@ -65,7 +65,7 @@ def replicas(stage: Stage, kubeconfig: Path) -> Iterator[list[Operator]]:
     stage.operator.start()
 
 
-def _candidate(plane: ControlPlane, kubeconfig: Path) -> Operator:
+def _candidate(plane: ControlPlane, kubeconfig: Path) -> OperatorProcess:
     return start_karpy(plane, kubeconfig, DISABLE_LEADER_ELECTION="false")
 
 
@@ -77,7 +77,9 @@ def _lease(stage: Stage) -> dict[str, Any]:
     return spec
 
 
-def test_a_standby_takes_over_when_the_leader_dies(replicas: list[Operator], stage: Stage) -> None:
+def test_a_standby_takes_over_when_the_leader_dies(
+    replicas: list[OperatorProcess], stage: Stage
+) -> None:
     stage.wait(lambda: _lease(stage).get("holderIdentity"))
     before = _lease(stage)
     stage.apply(NODE_POOL, pool(requirements=[SMALL]))
@@ -94,7 +96,7 @@ def test_a_standby_takes_over_when_the_leader_dies(replicas: list[Operator], sta
     assert after["leaseTransitions"] == before["leaseTransitions"] + 1
 
 
-def _leads(operator: Operator) -> bool:
+def _leads(operator: OperatorProcess) -> bool:
     connection = HTTPConnection("127.0.0.1", operator.metrics_port, timeout=10)
     connection.request("GET", "/metrics")
     said = connection.getresponse().read().decode()

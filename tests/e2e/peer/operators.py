@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from karpy.adapters.controlplane.bundles import PEER
-from karpy.adapters.controlplane.operators import NAMESPACE, Operator
+from karpy.adapters.controlplane.operators import NAMESPACE, OperatorProcess
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.controlplane.programs import find_program, require_programs
 from karpy.codec.fields import JsonObject
@@ -31,12 +31,12 @@ def require_peer() -> Path:
         pytest.skip(f"{missing.message}; {missing.hint}")
 
 
-def start_operator(plane: ControlPlane, name: str, **settings: str) -> Operator:
+def start_operator(plane: ControlPlane, name: str, **settings: str) -> OperatorProcess:
     """Return an operator that starts with its context; both get the same settings."""
     program: list[str | Path] = (
         [require_peer()] if name == KARPENTER else [sys.executable, "-m", "karpy", "run"]
     )
-    return Operator(plane, program, name=name, settings=SETTINGS | settings)
+    return OperatorProcess(plane, program, name=name, settings=SETTINGS | settings)
 
 
 def prepare(plane: ControlPlane, *objects: JsonObject) -> None:

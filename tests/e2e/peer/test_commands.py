@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from karpy.adapters.controlplane.operators import Operator
+from karpy.adapters.controlplane.operators import OperatorProcess
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.codec.fields import JsonObject
 from tests.e2e.claimlog import ClaimLog, Claims, is_true, watching
@@ -70,7 +70,7 @@ def is_done(found: list[JsonObject], log: ClaimLog) -> bool:
     )
 
 
-def wait(operator: Operator, holds: Callable[[], object]) -> None:
+def wait(operator: OperatorProcess, holds: Callable[[], object]) -> None:
     deadline = monotonic() + _SECONDS_MAX
     while not holds():
         assert operator.is_running, operator.log.read_text()[-2000:]

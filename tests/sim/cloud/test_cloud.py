@@ -9,7 +9,7 @@ from karpy.model.records import ClaimRecord, Identity
 from karpy.ports.cloud import CloudProvider, Machine
 from karpy.sim.clock import LoopClock
 from karpy.sim.cloud.cloud import SimCloud
-from karpy.sim.cloud.interruptions import Interruption
+from karpy.sim.cloud.interruptions import SpotInterruption
 from karpy.sim.cloud.market import Good
 from karpy.sim.cloud.terms import Terms
 from karpy.sim.world import START, World, WorldSettings
@@ -247,7 +247,7 @@ async def test_an_interruption_is_announced_two_minutes_ahead() -> None:
 
         at = START + timedelta(seconds=60)
         ends = at + timedelta(seconds=120)
-        assert await anext(stream) == Interruption(machine.provider_id, at, ends)
+        assert await anext(stream) == SpotInterruption(machine.provider_id, at, ends)
         assert (still, world.cloud.has(machine.provider_id)) == (True, False)
 
 

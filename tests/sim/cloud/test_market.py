@@ -6,7 +6,7 @@ from karpy.model.instances import Catalog, InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, ZONE
 from karpy.model.requirements import collect, one_of
 from karpy.sim.clock import LoopClock
-from karpy.sim.cloud.market import Good, Market, MarketChange
+from karpy.sim.cloud.market import Good, MarketChange, SimulatedMarket
 from karpy.sim.world import START
 from tests.sim.stories import SMALL, on_virtual_time, option
 
@@ -35,7 +35,7 @@ def _reserved(capacity: int) -> Catalog:
 
 @on_virtual_time
 async def test_an_untouched_market_sells_the_catalog_as_it_is() -> None:
-    assert Market(CATALOG, LoopClock(START)).catalog() == CATALOG
+    assert SimulatedMarket(CATALOG, LoopClock(START)).catalog() == CATALOG
 
 
 @on_virtual_time
@@ -45,7 +45,7 @@ async def test_prices_follow_the_timetable() -> None:
         MarketChange(timedelta(hours=2), capacity_type="spot", percent=200),
         MarketChange(timedelta(hours=1), instance_type=SMALL, zone="test-zone-a", price=7),
     )
-    market = Market(CATALOG, LoopClock(START), timetable=timetable)
+    market = SimulatedMarket(CATALOG, LoopClock(START), timetable=timetable)
 
     prices = [_offering(market.catalog()).price]
     await asyncio.sleep(3600)
@@ -62,7 +62,7 @@ async def test_stock_follows_the_timetable() -> None:
         MarketChange(timedelta(hours=1), stock=0),
         MarketChange(timedelta(hours=2), is_unlimited=True),
     )
-    market = Market(CATALOG, LoopClock(START), timetable=timetable)
+    market = SimulatedMarket(CATALOG, LoopClock(START), timetable=timetable)
 
     before = market.stock(GOOD)
     await asyncio.sleep(3600)
@@ -75,7 +75,7 @@ async def test_stock_follows_the_timetable() -> None:
 
 @on_virtual_time
 async def test_what_is_bought_is_gone_until_it_is_given_back() -> None:
-    market = Market(CATALOG, LoopClock(START), stock={GOOD: 1})
+    market = SimulatedMarket(CATALOG, LoopClock(START), stock={GOOD: 1})
 
     first, second = market.buy((SPOT,)), market.buy((SPOT,))
     market.give_back(GOOD)
@@ -86,7 +86,7 @@ async def test_what_is_bought_is_gone_until_it_is_given_back() -> None:
 
 @on_virtual_time
 async def test_an_offering_is_unavailable_for_three_minutes_after_it_was_refused() -> None:
-    market = Market(CATALOG, LoopClock(START), stock={GOOD: 0})
+    market = SimulatedMarket(CATALOG, LoopClock(START), stock={GOOD: 0})
 
     states = [_offering(market.catalog()).is_available]
     market.buy((SPOT,))
@@ -99,7 +99,7 @@ async def test_an_offering_is_unavailable_for_three_minutes_after_it_was_refused
 
 @on_virtual_time
 async def test_a_reservation_lasts_as_long_as_it_has_room() -> None:
-    market = Market(_reserved(1), LoopClock(START))
+    market = SimulatedMarket(_reserved(1), LoopClock(START))
     wanted = (option("big", "a", "reserved"),)
 
     bought = [market.buy(wanted, ("cr-1",)), market.buy(wanted, ("cr-1",))]
@@ -111,7 +111,7 @@ async def test_a_reservation_lasts_as_long_as_it_has_room() -> None:
 
 @on_virtual_time
 async def test_prices_and_stock_can_be_set_by_hand() -> None:
-    market = Market(CATALOG, LoopClock(START))
+    market = SimulatedMarket(CATALOG, LoopClock(START))
 
     market.set_price(GOOD, 5)
     market.set_stock(GOOD, 3)
@@ -122,7 +122,7 @@ async def test_prices_and_stock_can_be_set_by_hand() -> None:
 
 @on_virtual_time
 async def test_a_catalog_is_made_anew_only_when_something_has_changed() -> None:
-    market = Market(CATALOG, LoopClock(START))
+    market = SimulatedMarket(CATALOG, LoopClock(START))
 
     first = market.catalog()
     await asyncio.sleep(3600)

@@ -5,7 +5,7 @@ from karpy.sim.workloads.eligibility import (
     ALLOWED,
     DENIED,
     NO_NEW_POD,
-    Eligibility,
+    DaemonEligibility,
     Permission,
     aimed_at,
     target_of,
@@ -68,7 +68,7 @@ def _affinity(*terms: JsonObject) -> JsonObject:
 def test_a_node_allows_new_pods_running_pods_or_none(
     spec: JsonObject, node: JsonObject, expected: Permission
 ) -> None:
-    assert Eligibility(spec).of(node) == expected
+    assert DaemonEligibility(spec).of(node) == expected
 
 
 def test_pod_affinity_is_kept_when_a_pod_gets_the_affinity_to_a_node() -> None:

@@ -24,7 +24,7 @@ _SLACK: Final = timedelta(hours=1)
 """A certificate is valid from this long before its creation, since clocks differ."""
 
 
-class Identity(Struct, frozen=True):
+class ClientIdentity(Struct, frozen=True):
     """A server's certificate, its key and its authority, as PEM."""
 
     authority: str
@@ -42,7 +42,7 @@ class Identity(Struct, frozen=True):
         return context
 
 
-def make_identity(hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> Identity:
+def make_identity(hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> ClientIdentity:
     """Make an authority, and a server certificate for these names and addresses."""
     authority_key, key = generate_private_key(SECP256R1()), generate_private_key(SECP256R1())
     issuer = _name("karpy-ca")
@@ -65,7 +65,7 @@ def make_identity(hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> Identi
         )
         .sign(authority_key, hashes.SHA256())
     )
-    return Identity(
+    return ClientIdentity(
         authority.public_bytes(serialization.Encoding.PEM).decode(),
         certificate.public_bytes(serialization.Encoding.PEM).decode(),
         key.private_bytes(

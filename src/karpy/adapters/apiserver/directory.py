@@ -44,7 +44,7 @@ _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STAGES: Final = {"alpha": 0, "beta": 1, None: 2}
 
 
-class Entry(Struct, frozen=True):
+class DirectoryEntry(Struct, frozen=True):
     """One resource as discovery shows it to clients."""
 
     kind: Kind
@@ -59,7 +59,7 @@ class Directory:
     """All served resources, by group and version."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
-        self._entries: dict[str, dict[str, list[Entry]]] = {}
+        self._entries: dict[str, dict[str, list[DirectoryEntry]]] = {}
         for entry in (*map(_entry, resources), *_extra_entries()):
             versions = self._entries.setdefault(entry.kind.group, {})
             versions.setdefault(entry.kind.version, []).append(entry)
@@ -138,14 +138,14 @@ def _maturity(version: str) -> tuple[int, int, int, str]:
     return (_STAGES[match[2]], int(match[1]), int(match[3] or 0), version)
 
 
-def _entry(resource: Resource) -> Entry:
+def _entry(resource: Resource) -> DirectoryEntry:
     kind = resource.kind
     subresources = set(resource.subresources)
     if kind == POD:
         subresources |= set(CONTAINER_SUBRESOURCES)
     is_namespace = kind == NAMESPACE
     verbs = tuple(verb for verb in _VERBS if not (is_namespace and verb == "deletecollection"))
-    return Entry(
+    return DirectoryEntry(
         kind,
         resource.singular,
         verbs,
@@ -155,16 +155,16 @@ def _entry(resource: Resource) -> Entry:
     )
 
 
-def _extra_entries() -> Iterator[Entry]:
+def _extra_entries() -> Iterator[DirectoryEntry]:
     for extra in EXTRAS:
-        yield Entry(extra.kind, extra.kind.name.lower(), extra.verbs)
+        yield DirectoryEntry(extra.kind, extra.kind.name.lower(), extra.verbs)
 
 
-def _sorted(entries: Sequence[Entry]) -> list[Entry]:
+def _sorted(entries: Sequence[DirectoryEntry]) -> list[DirectoryEntry]:
     return sorted(entries, key=lambda entry: entry.kind.plural)
 
 
-def _flat(entry: Entry) -> Iterator[JsonObject]:
+def _flat(entry: DirectoryEntry) -> Iterator[JsonObject]:
     kind = entry.kind
     made: JsonObject = {
         "name": kind.plural,
@@ -191,7 +191,7 @@ def _flat(entry: Entry) -> Iterator[JsonObject]:
         }
 
 
-def _nested(entry: Entry) -> JsonObject:
+def _nested(entry: DirectoryEntry) -> JsonObject:
     kind = entry.kind
     made: JsonObject = {
         "resource": kind.plural,

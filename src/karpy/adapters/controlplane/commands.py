@@ -173,19 +173,19 @@ def _client_flags(layout: Layout, program: str) -> list[str]:
     ]
 
 
-class Command(Struct, frozen=True):
+class ProgramCommand(Struct, frozen=True):
     """The flags of a program, and the path of its readiness endpoint."""
 
     flags: Callable[[Layout], list[str]]
     health: str
 
 
-COMMANDS: Final[Mapping[str, Command]] = {
-    "etcd": Command(etcd_flags, "/readyz"),
-    "kube-apiserver": Command(apiserver_flags, "/readyz"),
-    "kube-scheduler": Command(scheduler_flags, "/readyz"),
-    "kube-controller-manager": Command(controllers_flags, "/healthz"),
-    "kwok": Command(kwok_flags, "/readyz"),
+COMMANDS: Final[Mapping[str, ProgramCommand]] = {
+    "etcd": ProgramCommand(etcd_flags, "/readyz"),
+    "kube-apiserver": ProgramCommand(apiserver_flags, "/readyz"),
+    "kube-scheduler": ProgramCommand(scheduler_flags, "/readyz"),
+    "kube-controller-manager": ProgramCommand(controllers_flags, "/healthz"),
+    "kwok": ProgramCommand(kwok_flags, "/readyz"),
 }
 """The programs in the order of their start."""
 PORTS: Final = (*COMMANDS, ETCD_PEERS)

@@ -40,7 +40,7 @@ class Plane(Protocol):
         """Start a program that never outlives the control plane."""
 
 
-class Operator:
+class OperatorProcess:
     """
     A process configured by Karpenter's environment variables; it runs while the context is open.
 

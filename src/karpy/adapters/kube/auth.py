@@ -13,7 +13,7 @@ FILE_SECONDS: Final = 60.0
 than they expire."""
 
 
-class Identity(Withheld, frozen=True):
+class RequestCredentials(Withheld, frozen=True):
     """The credentials of a request: a header, a client certificate."""
 
     authorization: str = ""
@@ -25,10 +25,10 @@ class Identity(Withheld, frozen=True):
 class Credentials(Protocol):
     """Supplies the identity of a user for each request."""
 
-    async def identity(self) -> Identity:
+    async def identity(self) -> RequestCredentials:
         """Return an identity that has not expired; raise CredentialsRefused if there is none."""
 
-    async def renewed(self, refused: Identity) -> Identity:
+    async def renewed(self, refused: RequestCredentials) -> RequestCredentials:
         """Return a newer identity than the refused one, or the refused one if there is none."""
 
 
@@ -36,14 +36,14 @@ class FixedCredentials:
     """An identity that never changes: a token, a password or a certificate in the kubeconfig."""
 
     def __init__(self, user: User) -> None:
-        self._identity = Identity(
+        self._identity = RequestCredentials(
             _authorization(user, user.token), user.cert_pem, user.key_pem, user.headers
         )
 
-    async def identity(self) -> Identity:
+    async def identity(self) -> RequestCredentials:
         return self._identity
 
-    async def renewed(self, refused: Identity) -> Identity:
+    async def renewed(self, refused: RequestCredentials) -> RequestCredentials:
         del refused
         return self._identity
 
@@ -54,10 +54,10 @@ class FileCredentials:
     def __init__(self, user: User, seconds: float = FILE_SECONDS) -> None:
         self._user = user
         self._seconds = seconds
-        self._identity: Identity | None = None
+        self._identity: RequestCredentials | None = None
         self._read_at = 0.0
 
-    async def identity(self) -> Identity:
+    async def identity(self) -> RequestCredentials:
         if self._identity is None:
             return self._read()
         if asyncio.get_running_loop().time() - self._read_at < self._seconds:
@@ -68,14 +68,14 @@ class FileCredentials:
             # The files are being rotated; the old identity is used until the server refuses it.
             return self._identity
 
-    async def renewed(self, refused: Identity) -> Identity:
+    async def renewed(self, refused: RequestCredentials) -> RequestCredentials:
         del refused
         return self._read()
 
-    def _read(self) -> Identity:
+    def _read(self) -> RequestCredentials:
         user = self._user
         token = _content(user.token_file).strip() if user.token_file else user.token
-        self._identity = Identity(
+        self._identity = RequestCredentials(
             _authorization(user, token),
             user.cert_pem or (_content(user.cert_file) if user.cert_file else ""),
             user.key_pem or (_content(user.key_file) if user.key_file else ""),

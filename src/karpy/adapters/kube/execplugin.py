@@ -15,7 +15,7 @@ import msgspec
 
 from karpy.adapters.kube.access import ALWAYS, IF_AVAILABLE, Endpoint, User, Withheld
 from karpy.adapters.kube.addresses import join_login
-from karpy.adapters.kube.auth import Identity, bearer
+from karpy.adapters.kube.auth import RequestCredentials, bearer
 from karpy.codec.fields import JsonObject
 from karpy.errors import CredentialsRefused
 from karpy.ports.clock import Clock
@@ -61,11 +61,11 @@ class ExecCredentials:
         self._seconds = seconds
         self._env = env
         self._lock = asyncio.Lock()
-        self._identity: Identity | None = None
+        self._identity: RequestCredentials | None = None
         self._expires: datetime | None = None
         self._renew_at: datetime | None = None
 
-    async def identity(self) -> Identity:
+    async def identity(self) -> RequestCredentials:
         if self._identity is not None and not self._is_past(self._renew_at):
             return self._identity
         async with self._lock:
@@ -78,7 +78,7 @@ class ExecCredentials:
                     raise
                 return self._identity
 
-    async def renewed(self, refused: Identity) -> Identity:
+    async def renewed(self, refused: RequestCredentials) -> RequestCredentials:
         async with self._lock:
             if self._identity is not None and self._identity != refused:
                 return self._identity
@@ -87,14 +87,14 @@ class ExecCredentials:
     def _is_past(self, moment: datetime | None) -> bool:
         return moment is not None and self._clock.now() >= moment
 
-    async def _ask(self) -> Identity:
+    async def _ask(self) -> RequestCredentials:
         status = self._read(await self._run())
         now, expires = self._clock.now(), status.expiration_timestamp
         self._expires = expires
         self._renew_at = None
         if expires is not None:
             self._renew_at = expires - min(_EARLIEST, max(timedelta(), expires - now) * _SHARE)
-        self._identity = Identity(
+        self._identity = RequestCredentials(
             bearer(status.token, self._plugin.command),
             status.client_certificate_data,
             status.client_key_data,

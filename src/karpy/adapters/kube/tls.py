@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from karpy.adapters.kube.access import Access
-from karpy.adapters.kube.auth import Identity
+from karpy.adapters.kube.auth import RequestCredentials
 from karpy.errors import CredentialsRefused, KubeconfigInvalid
 
 
@@ -19,7 +19,7 @@ class TlsContexts:
         self._certificate = ("", "")
         self._context: ssl.SSLContext | None = None
 
-    def context(self, identity: Identity) -> ssl.SSLContext:
+    def context(self, identity: RequestCredentials) -> ssl.SSLContext:
         """Return the context for an identity; the same one until its certificate changes."""
         certificate = (identity.cert_pem, identity.key_pem)
         if self._context is None or certificate != self._certificate:
@@ -46,7 +46,7 @@ class TlsContexts:
             context.verify_mode = ssl.CERT_NONE
         return context
 
-    def _load_certificate(self, context: ssl.SSLContext, identity: Identity) -> None:
+    def _load_certificate(self, context: ssl.SSLContext, identity: RequestCredentials) -> None:
         # `ssl` loads certificates from files only; this file is private and removed at once.
         handle, path = tempfile.mkstemp(prefix="karpy-", suffix=".pem")
         try:

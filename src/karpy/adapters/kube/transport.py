@@ -12,7 +12,7 @@ from msgspec import Struct
 from karpy import __version__
 from karpy.adapters.kube.access import Access
 from karpy.adapters.kube.addresses import Login, basic_authorization
-from karpy.adapters.kube.auth import Credentials, Identity
+from karpy.adapters.kube.auth import Credentials, RequestCredentials
 from karpy.adapters.kube.calls import JSON, Call
 from karpy.adapters.kube.failures import no_answer, refusal
 from karpy.adapters.kube.fence import Fence, fenced_request
@@ -143,7 +143,7 @@ class Transport:
         async with self._slots:
             return await self._with_identity(lambda who: self._answer(call, who))
 
-    async def _with_identity(self, ask: Callable[[Identity], Awaitable[T]]) -> T:
+    async def _with_identity(self, ask: Callable[[RequestCredentials], Awaitable[T]]) -> T:
         """Ask once the rate allows it; ask again with renewed credentials if they are refused."""
         if self._limit is not None:
             await self._limit.take()
@@ -156,21 +156,21 @@ class Transport:
                 raise
         return await ask(renewed)
 
-    async def _answer(self, call: Call, identity: Identity) -> bytes:
+    async def _answer(self, call: Call, identity: RequestCredentials) -> bytes:
         """Return the whole body of a successful answer."""
         async with self._in_time(call):
             response = await self._request_checked(call, identity, self._timeouts.silent)
             return await self._body(call, response, _ANSWER_BYTES_MAX)
 
     async def _open(
-        self, call: Call, identity: Identity, silent_seconds: float
+        self, call: Call, identity: RequestCredentials, silent_seconds: float
     ) -> aiohttp.ClientResponse:
         """Return a successful answer whose body is not yet read."""
         async with self._in_time(call):
             return await self._request_checked(call, identity, silent_seconds)
 
     async def _request_checked(
-        self, call: Call, identity: Identity, silent_seconds: float
+        self, call: Call, identity: RequestCredentials, silent_seconds: float
     ) -> aiohttp.ClientResponse:
         response = await self._request(call, identity, silent_seconds)
         if response.status in _SUCCESS:
@@ -209,7 +209,7 @@ class Transport:
         )
 
     async def _request(
-        self, call: Call, identity: Identity, silent_seconds: float
+        self, call: Call, identity: RequestCredentials, silent_seconds: float
     ) -> aiohttp.ClientResponse:
         if self._on_answer is None:
             return await self._ask(call, identity, silent_seconds)
@@ -222,7 +222,7 @@ class Transport:
         return response
 
     async def _ask(
-        self, call: Call, identity: Identity, silent_seconds: float
+        self, call: Call, identity: RequestCredentials, silent_seconds: float
     ) -> aiohttp.ClientResponse:
         is_secure = self._server.startswith("https")
         headers = [*identity.headers, ("Accept", JSON)]

@@ -13,7 +13,7 @@ from karpy.cli.hosts import explain_host
 from karpy.cli.inputs import ClusterInput, decide_cluster, find_supply, with_catalog
 from karpy.cli.live import access_of, with_region_of_nodes
 from karpy.cli.nodeexplanations import Screen, node_explanation_lines
-from karpy.cli.options import Question, Reach
+from karpy.cli.options import ClusterAccess, Question
 from karpy.cli.room import with_room
 from karpy.cli.terminal import Line
 from karpy.codec.bystanders import NodeClassFound
@@ -64,7 +64,7 @@ def files_source(cluster: ClusterInput, question: Question) -> Source:
     return open_source
 
 
-def live_source(reach: Reach, question: Question) -> Source:
+def live_source(reach: ClusterAccess, question: Question) -> Source:
     """Return a source that watches the cluster of a kubeconfig."""
     access = access_of(reach)
 

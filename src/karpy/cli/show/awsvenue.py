@@ -8,11 +8,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from karpy.adapters.clouds.awsfake.server import Account, AwsFake
+from karpy.adapters.clouds.awsfake.server import AwsFake, FakeAccount
 from karpy.cli.examples import aws_documents
 from karpy.cli.show.venue import OPTIONS, Place, Venue
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
-from karpy.sim.ec2.machines import Machines, keep_running
+from karpy.sim.ec2.machines import SimulatedMachines, keep_running
 from karpy.sim.world import World
 from karpy.wiring.clouds.aws import open_cloud
 from karpy.wiring.resident import BRISK
@@ -26,10 +26,10 @@ _WALL_SECONDS: Final = 70.0
 
 @asynccontextmanager
 async def _on_aws(world: World) -> AsyncIterator[Place]:
-    fake = AwsFake(Account(cluster=_CLUSTER, families=_FAMILIES))
+    fake = AwsFake(FakeAccount(cluster=_CLUSTER, families=_FAMILIES))
     fake.start()
     os.environ.update(fake.environ)
-    machines = Machines(world.kubelets, fake.tables.types.values())
+    machines = SimulatedMachines(world.kubelets, fake.tables.types.values())
     following = asyncio.create_task(keep_running(machines, fake.instances), name="machines")
 
     def price_of(labels: Mapping[str, str]) -> int:

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct, convert
 
-from karpy.model.ec2 import NITRO, Device, InstanceTypeInfo, Market, NetworkCard, Region
+from karpy.model.ec2 import NITRO, Device, Ec2Market, InstanceTypeInfo, NetworkCard, Region
 from karpy.model.instances import micros
 from karpy.model.labels import ON_DEMAND, SPOT
 
@@ -122,7 +122,7 @@ def region_of(table: FamilyTable, name: str) -> Region:
         for each in sold
     }
     everywhere = frozenset(zones)
-    market = Market(
+    market = Ec2Market(
         zones={each.info.name: everywhere for each in sold},
         on_demand=on_demand,
         spot=spot,

@@ -8,8 +8,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.codec.comments import within
-from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.drafts import Cluster, ConversionContext, Converted, Source
+from karpy.codec.convert.conversion import FieldChange
+from karpy.codec.convert.drafts import ConversionContext, Converted, NamedCluster, Source
 from karpy.codec.convert.images import tags_of
 from karpy.codec.convert.metadata import template_metadata_of
 from karpy.codec.convert.moves import Moves
@@ -104,12 +104,12 @@ def _other_fields(whole: OldFields) -> list[str]:
 def _file(root: OldFields, _context: ConversionContext) -> Converted:
     """Return no object: note the fields of the file that are not about pools."""
     if root.is_left("cluster_name") and not root.child("defaults").obj.get("cluster_name"):
-        root.note(Change.RENAMED, "cluster_name", "it names the cluster, as in `defaults`")
+        root.note(FieldChange.RENAMED, "cluster_name", "it names the cluster, as in `defaults`")
     _defaults(root)
     _pools(root)
     text = "it is not about node pools"
     for key in _other_fields(root):
-        root.child(_TOP).note(Change.DROPPED, key, text)
+        root.child(_TOP).note(FieldChange.DROPPED, key, text)
     for key in root.obj:
         if key not in {_TOP, _DOTTED, "defaults"}:
             root.drop(str(key), text)
@@ -128,7 +128,7 @@ def _defaults(root: OldFields) -> ConversionContext:
     old = root.child("defaults")
     refuse_others(old, _DEFAULTS)
     name = old.text("cluster_name") or root.text("cluster_name")
-    cluster = Cluster(name, _texts(old, "subnet_tags"), _texts(old, "security_group_tags"))
+    cluster = NamedCluster(name, _texts(old, "subnet_tags"), _texts(old, "security_group_tags"))
     return ConversionContext(role=old.text("role"), cluster=cluster)
 
 
@@ -142,7 +142,7 @@ def _pool(
 ) -> Converted:
     """Return the NodePool and EC2NodeClass of one entry; options of the call come first."""
     entry.tried(None, refuse_others, _ENTRY)
-    cluster = Cluster(
+    cluster = NamedCluster(
         given.cluster.name or own.cluster.name,
         given.cluster.subnet_tags or own.cluster.subnet_tags,
         given.cluster.security_group_tags or own.cluster.security_group_tags,
@@ -180,22 +180,22 @@ def _class_spec(entry: OldFields, context: ConversionContext) -> JsonObject:
     }
     if "public" in old:
         made["associatePublicIPAddress"] = old.tried(False, OldFields.switch, "public")
-        old.note(Change.RENAMED, "public", "it is `associatePublicIPAddress`")
+        old.note(FieldChange.RENAMED, "public", "it is `associatePublicIPAddress`")
     if "volumeSize" in old:
         made["blockDeviceMappings"] = [root_disk(old.tried("", _size))]
         text = "it is the size in `blockDeviceMappings`: /dev/xvda, gp3, encrypted"
-        old.note(Change.RENAMED, "volumeSize", text)
+        old.note(FieldChange.RENAMED, "volumeSize", text)
     if old.tried(None, _texts, "tags"):
         made.update(tags_of(old))
     return made
 
 
 def _images(old: OldFields) -> JsonObject:
-    old.note(Change.ADDED, "amiSelectorTerms", f"`{LATEST}`: the file names no image")
+    old.note(FieldChange.ADDED, "amiSelectorTerms", f"`{LATEST}`: the file names no image")
     if "gpu_enabled" in old:
         is_on = old.switch("gpu_enabled")
         text = f"`{LATEST}` has drivers on instance types with GPUs, and on no others"
-        old.note(Change.RENAMED if is_on else Change.DROPPED, "gpu_enabled", text)
+        old.note(FieldChange.RENAMED if is_on else FieldChange.DROPPED, "gpu_enabled", text)
     return {"amiSelectorTerms": [{"alias": LATEST}]}
 
 
@@ -209,7 +209,7 @@ def _extra_groups(old: OldFields) -> list[JsonObject]:
             problem = f"is {describe(each)}, not the id of a security group"
             old.fail(f"{key}[{index}]", problem, "write `sg-` and the digits after it")
     if ids:
-        old.note(Change.RENAMED, key, "each is one of `securityGroupSelectorTerms`")
+        old.note(FieldChange.RENAMED, key, "each is one of `securityGroupSelectorTerms`")
     return [{"id": each} for each in ids]
 
 

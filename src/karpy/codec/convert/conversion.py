@@ -11,7 +11,7 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import ManifestInvalid
 
 
-class Change(Enum):
+class FieldChange(Enum):
     """What became of a part of an old manifest."""
 
     ADDED = "added"
@@ -31,7 +31,7 @@ class Note(Struct, frozen=True, order=True):
     """The object: `NodePool default`, with file and document."""
     path: str
     """The field in the old manifest."""
-    change: Change
+    change: FieldChange
     text: str
     """One sentence: what stands there now, and why."""
 
@@ -55,7 +55,7 @@ class FileCount(Struct, frozen=True):
     """How many objects of the input are returned as they are."""
     failed: int = 0
     """How many objects or documents of the input are not returned."""
-    changes: Mapping[Change, int] = {}
+    changes: Mapping[FieldChange, int] = {}
     """How many fields have each kind of change."""
 
     @property
@@ -95,7 +95,7 @@ class Conversion(Struct, frozen=True):
     @property
     def is_lossless(self) -> bool:
         """Whether nothing is lost."""
-        return not self.problems and all(each.change is not Change.LOST for each in self.notes)
+        return not self.problems and all(each.change is not FieldChange.LOST for each in self.notes)
 
 
 def _name(obj: JsonObject) -> str:

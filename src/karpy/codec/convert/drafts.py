@@ -19,7 +19,7 @@ AWS: Final = f"{AWS_GROUP}/v1"
 EC2_CLASS: Final = "EC2NodeClass"
 
 
-class Cluster(Struct, frozen=True):
+class NamedCluster(Struct, frozen=True):
     """The name of a cluster, and the tags of its subnets and security groups."""
 
     name: str = ""
@@ -27,7 +27,7 @@ class Cluster(Struct, frozen=True):
     security_group_tags: Mapping[str, str] = {}
 
 
-NO_CLUSTER: Final = Cluster()
+NO_CLUSTER: Final = NamedCluster()
 
 
 class ConversionContext(Struct, frozen=True):
@@ -39,7 +39,7 @@ class ConversionContext(Struct, frozen=True):
     """The default instance profile of the old version's global settings."""
     classes: Mapping[str, tuple[str, str]] = {}
     """Group and kind of node classes by name."""
-    cluster: Cluster = NO_CLUSTER
+    cluster: NamedCluster = NO_CLUSTER
     """The cluster of pools that are converted from a source without a cluster name."""
     expiries: Mapping[str, str] = {}
     """`expireAfter` of NodePools, by name."""
@@ -66,7 +66,7 @@ class Source(Struct, frozen=True):
         return self.found.where
 
 
-class Draft(Struct, frozen=True):
+class ObjectDraft(Struct, frozen=True):
     """What one object of the input becomes."""
 
     file: str
@@ -122,13 +122,13 @@ class Draft(Struct, frozen=True):
         pairs = zip(self.objects, comments, strict=True)
         return [Product(each, comments=tuple(about)) for each, about in pairs]
 
-    def with_notes(self, *notes: Note) -> "Draft":
+    def with_notes(self, *notes: Note) -> "ObjectDraft":
         return replace(self, notes=(*self.notes, *notes))
 
-    def with_objects(self, objects: tuple[JsonObject, ...], *, is_changed: bool) -> "Draft":
+    def with_objects(self, objects: tuple[JsonObject, ...], *, is_changed: bool) -> "ObjectDraft":
         return replace(self, objects=objects, is_converted=self.is_converted or is_changed)
 
-    def with_class(self, name: str) -> "Draft":
+    def with_class(self, name: str) -> "ObjectDraft":
         """Return the same pool or claim with another node class."""
         head = self.objects[0]
         ref = {**self._class_ref(), "name": name}

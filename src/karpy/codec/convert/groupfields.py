@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.drafts import ConversionContext
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.proposals import subnets_of
@@ -30,7 +30,7 @@ def types_of(old: OldFields, key: str, types: Sequence[str]) -> list[JsonObject]
     if types:
         return [requirement(INSTANCE_TYPE, *dict.fromkeys(types))]
     text = "no instance type is named here; without a requirement any type may be launched"
-    old.note(Change.LOST, key, text)
+    old.note(FieldChange.LOST, key, text)
     return []
 
 
@@ -53,17 +53,17 @@ def with_labels(
     for key, (path, value) in written.items():
         name = normalise(key)
         if _is_of_karpenter(name):
-            old.note(Change.LOST, path, f"no NodePool may set the label `{key}`")
+            old.note(FieldChange.LOST, path, f"no NodePool may set the label `{key}`")
         elif name not in WELL_KNOWN:
             labels[key] = value
         elif name not in values:
             made.append(requirement(name, value))
-            old.note(Change.RENAMED, path, f"it is a requirement on `{name}`")
+            old.note(FieldChange.RENAMED, path, f"it is a requirement on `{name}`")
         elif value in values[name]:
-            old.note(Change.DROPPED, path, f"the requirement on `{name}` says it")
+            old.note(FieldChange.DROPPED, path, f"the requirement on `{name}` says it")
         else:
             text = f"the requirement on `{name}` is {', '.join(values[name])}, not `{value}`"
-            old.note(Change.LOST, path, text)
+            old.note(FieldChange.LOST, path, text)
     return labels, made
 
 
@@ -78,7 +78,7 @@ def own_tags(old: OldFields, written: Written) -> JsonObject:
     for key, (path, value) in written.items():
         if key.startswith(_RESERVED_TAGS):
             text = "it is about the group; no NodePool or machine needs it"
-            old.note(Change.DROPPED, path, text)
+            old.note(FieldChange.DROPPED, path, text)
         else:
             made[key] = value
     return {"tags": made} if made else {}
@@ -90,15 +90,15 @@ def size_of(old: OldFields, least: str, most: str, now: str) -> JsonObject:
     if most in old:
         limit = whole_number(old, most)
         made["limits"] = {"nodes": limit}
-        old.note(Change.RENAMED, most, f"it is `limits: {{nodes: {limit}}}`")
+        old.note(FieldChange.RENAMED, most, f"it is `limits: {{nodes: {limit}}}`")
     if minimum := whole_number(old, least):
         text = (
             f"the group kept {minimum} or more, and a NodePool has no minimum; "
             f"add a NodePool with `replicas: {minimum}`, or a CapacityBuffer"
         )
-        old.note(Change.LOST, least, text)
+        old.note(FieldChange.LOST, least, text)
     elif least in old:
-        old.note(Change.DROPPED, least, "a NodePool keeps no node that no pod needs")
+        old.note(FieldChange.DROPPED, least, "a NodePool keeps no node that no pod needs")
     old.drop(now, "pods decide how many nodes there are")
     return made
 
@@ -131,6 +131,8 @@ def note_rest(old: OldFields, dropped: Mapping[str, str], lost: Mapping[str, str
         if not is_left or value in ([], {}, "", False):
             continue
         if key in dropped:
-            old.note(Change.DROPPED, key, dropped[key])
+            old.note(FieldChange.DROPPED, key, dropped[key])
         else:
-            old.note(Change.LOST, key, lost.get(key, "it is unknown here and not carried over"))
+            old.note(
+                FieldChange.LOST, key, lost.get(key, "it is unknown here and not carried over")
+            )

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from karpy.codec.convert.conversion import Change, Note
-from karpy.codec.convert.drafts import EC2_CLASS, Draft
+from karpy.codec.convert.conversion import FieldChange, Note
+from karpy.codec.convert.drafts import EC2_CLASS, ObjectDraft
 from karpy.codec.convert.images import NO_ROLE, user_data_faults
 from karpy.codec.crdfaults import custom_faults, is_custom
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
@@ -15,7 +15,7 @@ from karpy.errors import ManifestInvalid
 from karpy.model.labels import WELL_KNOWN
 
 
-def checked(draft: Draft) -> Draft:
+def checked(draft: ObjectDraft) -> ObjectDraft:
     """Return a draft with the faults of its objects; without objects if a server refuses one."""
     if not draft.objects:
         return draft
@@ -40,10 +40,10 @@ def checked(draft: Draft) -> Draft:
 
 def _is_of_role(note: Note) -> bool:
     """Say whether a note reports a missing role, so that a fault need not repeat it."""
-    return note.change is Change.LOST and note.path.rpartition(".")[2] == "role"
+    return note.change is FieldChange.LOST and note.path.rpartition(".")[2] == "role"
 
 
-def why_not_ready(draft: Draft) -> list[ManifestInvalid]:
+def why_not_ready(draft: ObjectDraft) -> list[ManifestInvalid]:
     """List faults that an API server accepts, but with which no node can be launched."""
     return [
         _problem(_where(draft, obj), each)
@@ -65,7 +65,7 @@ def _faults_of(obj: JsonObject) -> tuple[FieldInvalid, ...]:
     return custom_faults(obj, WELL_KNOWN)
 
 
-def _where(draft: Draft, obj: JsonObject) -> str:
+def _where(draft: ObjectDraft, obj: JsonObject) -> str:
     if not draft.is_converted:
         return draft.where
     meta = obj.get("metadata")

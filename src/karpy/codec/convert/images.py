@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import fields
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.drafts import ConversionContext
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.fields import FieldInvalid, JsonObject
@@ -56,14 +56,14 @@ def images_of(old: OldFields, family: str, terms: list[JsonObject], selector: st
     if family == _CUSTOM and _UNREGISTERED not in str(old.obj.get("userData")):
         text = f"today nodes of Custom images register with the taint `{_UNREGISTERED}:NoExecute`; "
         text += "have the kubelet do so by `userData`, so that no pod comes too early"
-        old.note(Change.LOST, "amiFamily", text)
+        old.note(FieldChange.LOST, "amiFamily", text)
     if family != _UBUNTU:
         return {"amiFamily": family, "amiSelectorTerms": terms}
     text = "AL2 starts Ubuntu images in the same way; today there is no family Ubuntu"
-    old.note(Change.RENAMED, "amiFamily", text)
+    old.note(FieldChange.RENAMED, "amiFamily", text)
     made: JsonObject = {"amiFamily": "AL2", "amiSelectorTerms": terms}
     if "blockDeviceMappings" not in old:
-        old.note(Change.ADDED, "blockDeviceMappings", "the disk that the family Ubuntu had")
+        old.note(FieldChange.ADDED, "blockDeviceMappings", "the disk that the family Ubuntu had")
         made["blockDeviceMappings"] = [_UBUNTU_DISK]
     return made
 
@@ -78,7 +78,7 @@ def _images_by_alias(old: OldFields, family: str, selector: str) -> JsonObject:
     alias = f"{_ALIASES[family]}@latest"
     if "amiFamily" in old:
         text = f"it is the image alias `{alias}` today{al2_remark(alias)}"
-        old.note(Change.RENAMED, "amiFamily", text)
+        old.note(FieldChange.RENAMED, "amiFamily", text)
     return {"amiSelectorTerms": [{"alias": alias}]}
 
 
@@ -87,23 +87,23 @@ def identity_of(old: OldFields, context: ConversionContext) -> JsonObject:
     role, profile = old.text("role"), old.text("instanceProfile")
     if role and profile:
         text = "today a class has one of `role` and `instanceProfile`; the role is kept"
-        old.note(Change.LOST, "instanceProfile", text)
+        old.note(FieldChange.LOST, "instanceProfile", text)
     if role:
         return {"role": role}
     if profile:
         return {"instanceProfile": profile}
     if context.role:
-        old.note(Change.ADDED, "role", "as `--role` says")
+        old.note(FieldChange.ADDED, "role", "as `--role` says")
         return {"role": context.role}
     if context.profile:
         text = "`aws.defaultInstanceProfile` of the global settings; today each class names it"
-        old.note(Change.ADDED, "instanceProfile", text)
+        old.note(FieldChange.ADDED, "instanceProfile", text)
         return {"instanceProfile": context.profile}
     text = (
         "neither `role` nor `instanceProfile` is written here, and today one is needed; "
         f"fill in `{NO_ROLE}`, or convert with `--role NAME`"
     )
-    old.note(Change.LOST, "role", text)
+    old.note(FieldChange.LOST, "role", text)
     return {"role": NO_ROLE}
 
 
@@ -111,11 +111,13 @@ def metadata_options_of(old: OldFields, defaults: JsonObject) -> JsonObject:
     """Return `metadataOptions` with the defaults of the old version, where today's differ."""
     if "metadataOptions" not in old:
         text = "the default of the old version: answers travel 2 hops, to pods too; today 1"
-        old.note(Change.ADDED, "metadataOptions", text)
+        old.note(FieldChange.ADDED, "metadataOptions", text)
         return {"httpPutResponseHopLimit": 2, "httpTokens": "required"}
     given = old.child("metadataOptions")
     for key in (key for key in defaults if key not in given):
-        given.note(Change.ADDED, key, "the default of the old version, which is another one today")
+        given.note(
+            FieldChange.ADDED, key, "the default of the old version, which is another one today"
+        )
     return {**given.obj, **{key: each for key, each in defaults.items() if key not in given}}
 
 
@@ -135,7 +137,7 @@ def _disk(old: OldFields) -> JsonObject:
     if "virtualName" in old:
         old.take("virtualName")
         text = "today local disks have no names here; see `instanceStorePolicy`"
-        old.note(Change.LOST, "virtualName", text)
+        old.note(FieldChange.LOST, "virtualName", text)
     old.drop_rest()
     return made
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from karpy.codec.convert.conversion import Change, Note
-from karpy.codec.convert.drafts import Draft
+from karpy.codec.convert.conversion import FieldChange, Note
+from karpy.codec.convert.drafts import ObjectDraft
 from karpy.codec.convert.neighbours import nearness
 from karpy.codec.convert.oldfields import Notes, OldFields
 from karpy.codec.fields import FieldInvalid, JsonObject
@@ -66,7 +66,7 @@ def without_kubelet_annotation(obj: JsonObject, notes: Notes) -> tuple[JsonObjec
     return {**obj, "metadata": {**left, **({"annotations": kept} if kept else {})}}, kubelet
 
 
-def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:
+def place_kubelets(drafts: Sequence[ObjectDraft]) -> list[ObjectDraft]:
     """
     Move the kubelet settings of each pool to its node class.
 
@@ -91,14 +91,14 @@ def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def _class_for(
-    user: Draft, drafts: Sequence[Draft], classes: Mapping[str, Sequence[int]]
+    user: ObjectDraft, drafts: Sequence[ObjectDraft], classes: Mapping[str, Sequence[int]]
 ) -> int | None:
     """Find the class a pool refers to; of several, the nearest one in the tree of folders."""
     alike = classes.get(user.class_name, ()) if user.class_name else ()
     return max(alike, key=lambda each: nearness(drafts[each].file, user.file), default=None)
 
 
-def _share(placed: list[Draft], number: int, using: Iterable[int]) -> None:
+def _share(placed: list[ObjectDraft], number: int, using: Iterable[int]) -> None:
     owner = placed[number]
     own = owner.objects[0]["spec"].get("kubelet") or {}
     groups = _groups(placed, using, own)
@@ -109,17 +109,17 @@ def _share(placed: list[Draft], number: int, using: Iterable[int]) -> None:
             first = placed[members[0]]
             name = _free_name(f"{owner.name}-{first.name}", placed)
             text = f"EC2NodeClass {name} is added: {first.objects[0]['kind']} {first.name} has it"
-            notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, text))
+            notes.append(Note(owner.where, "spec.kubelet", FieldChange.ADDED, text))
         elif kubelet != own:
             text = f"that of {', '.join(placed[user].name for user in members)}"
-            notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, text))
+            notes.append(Note(owner.where, "spec.kubelet", FieldChange.ADDED, text))
         objects.append(_with_kubelet(owner.objects[0], name, kubelet))
         for user in members:
             placed[user] = _moved(placed[user], name)
     placed[number] = owner.with_objects(tuple(objects), is_changed=bool(notes)).with_notes(*notes)
 
 
-def _free_name(name: str, placed: Sequence[Draft]) -> str:
+def _free_name(name: str, placed: Sequence[ObjectDraft]) -> str:
     """Return a name that no other node class of the call has."""
     taken = {each.name for each in placed if each.is_ec2_class}
     while name in taken:
@@ -128,7 +128,7 @@ def _free_name(name: str, placed: Sequence[Draft]) -> str:
 
 
 def _groups(
-    placed: Sequence[Draft], using: Iterable[int], own: JsonObject
+    placed: Sequence[ObjectDraft], using: Iterable[int], own: JsonObject
 ) -> list[tuple[JsonObject, list[int]]]:
     """Group pools by kubelet settings; the group with those of the class itself comes first."""
     groups: list[tuple[JsonObject, list[int]]] = [(own, [])] if own else []
@@ -142,22 +142,22 @@ def _groups(
     return sorted(groups, key=lambda group: group[0] != own)
 
 
-def _moved(user: Draft, name: str) -> Draft:
+def _moved(user: ObjectDraft, name: str) -> ObjectDraft:
     notes = []
     if user.kubelet:
         text = f"it is `spec.kubelet` of EC2NodeClass {name} today"
-        notes.append(Note(user.where, user.kubelet_path, Change.RENAMED, text))
+        notes.append(Note(user.where, user.kubelet_path, FieldChange.RENAMED, text))
     if name == user.class_name:
         return user.with_notes(*notes)
     return user.with_class(name).with_notes(*notes)
 
 
-def _class_missing(user: Draft) -> Note:
+def _class_missing(user: ObjectDraft) -> Note:
     text = (
         "it belongs to the EC2NodeClass today, and this call has none by that name; "
         "give both in one call"
     )
-    return Note(user.where, user.kubelet_path, Change.LOST, text)
+    return Note(user.where, user.kubelet_path, FieldChange.LOST, text)
 
 
 def _with_kubelet(obj: JsonObject, name: str, kubelet: JsonObject) -> JsonObject:

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from karpy.codec.convert import clusterfile, v1alpha1, v1alpha5, v1beta1
-from karpy.codec.convert.conversion import Change, Conversion, FileCount
+from karpy.codec.convert.conversion import Conversion, FieldChange, FileCount
 from karpy.codec.convert.drafts import (
     AWS,
     AWS_GROUP,
     CORE,
     EC2_CLASS,
     NO_CLUSTER,
-    Cluster,
     ConversionContext,
     Converted,
-    Draft,
+    NamedCluster,
+    ObjectDraft,
     Source,
 )
 from karpy.codec.convert.groups import groups_in, is_group
@@ -26,7 +26,7 @@ from karpy.codec.convert.kubelets import (
     without_kubelet_annotation,
 )
 from karpy.codec.convert.moves import Moves
-from karpy.codec.convert.neighbours import Neighbours
+from karpy.codec.convert.neighbours import ConversionNeighbours
 from karpy.codec.convert.objects import (
     Found,
     has_smart_quotes,
@@ -65,7 +65,7 @@ _TOO_DEEP: Final = FieldInvalid("", "is nested too deeply", "check that it is a 
 def convert(
     documents: Iterable[Document | ManifestInvalid],
     role: str = "",
-    cluster: Cluster = NO_CLUSTER,
+    cluster: NamedCluster = NO_CLUSTER,
 ) -> Conversion:
     """
     Return the objects of all documents as objects of today, in their order.
@@ -75,7 +75,9 @@ def convert(
     of pools from a cluster definition file. Objects of today are returned unchanged.
     """
     found = [each for document in documents for each in _objects(document)]
-    neighbours = Neighbours((each for each in found if isinstance(each, Found)), role, cluster)
+    neighbours = ConversionNeighbours(
+        (each for each in found if isinstance(each, Found)), role, cluster
+    )
     parts = [part for whole in found for part in _parts(whole)]
     return _conversion(_drafts(parts, neighbours))
 
@@ -83,25 +85,27 @@ def convert(
 def convert_groups(
     documents: Iterable[Document | ManifestInvalid],
     role: str = "",
-    cluster: Cluster = NO_CLUSTER,
+    cluster: NamedCluster = NO_CLUSTER,
 ) -> Conversion:
     """Propose a NodePool and an EC2NodeClass for each group that the AWS CLI describes."""
     found = [each for document in documents for each in _objects(document)]
     groups = groups_in(each for each in found if isinstance(each, Found))
-    failed = (each for each in found if isinstance(each, Draft))
-    return _conversion(_drafts([*failed, *groups], Neighbours((), role, cluster)))
+    failed = (each for each in found if isinstance(each, ObjectDraft))
+    return _conversion(_drafts([*failed, *groups], ConversionNeighbours((), role, cluster)))
 
 
-def carry_over(found: Sequence[Found], beside: Sequence[Found] = ()) -> Sequence[Draft]:
+def carry_over(found: Sequence[Found], beside: Sequence[Found] = ()) -> Sequence[ObjectDraft]:
     """Convert objects of any version; `beside` are objects that these may refer to."""
-    return _drafts(found, Neighbours((*found, *beside)))
+    return _drafts(found, ConversionNeighbours((*found, *beside)))
 
 
-def _drafts(parts: Iterable[Found | Source | Draft], neighbours: Neighbours) -> Sequence[Draft]:
+def _drafts(
+    parts: Iterable[Found | Source | ObjectDraft], neighbours: ConversionNeighbours
+) -> Sequence[ObjectDraft]:
     """Return a draft for each part; that of a part that cannot be converted has problems only."""
-    drafts: list[Draft] = []
+    drafts: list[ObjectDraft] = []
     for each in parts:
-        if isinstance(each, Draft):
+        if isinstance(each, ObjectDraft):
             drafts.append(each)
             continue
         file = each.found.file if isinstance(each, Source) else each.file
@@ -114,17 +118,17 @@ def _drafts(parts: Iterable[Found | Source | Draft], neighbours: Neighbours) -> 
     return [checked(each) for each in place_kubelets(drafts)]
 
 
-def _parts(found: Found | Draft) -> Sequence[Found | Source | Draft]:
+def _parts(found: Found | ObjectDraft) -> Sequence[Found | Source | ObjectDraft]:
     if isinstance(found, Found) and clusterfile.is_cluster_file(found.value):
         return clusterfile.sources_in(found)
     return (found,)
 
 
-def _objects(document: Document | ManifestInvalid) -> Iterable[Found | Draft]:
+def _objects(document: Document | ManifestInvalid) -> Iterable[Found | ObjectDraft]:
     """Return the objects of a document, and a failed draft for each value that is no object."""
     if isinstance(document, ManifestInvalid):
         where = document.where
-        return [Draft(file_of(where), where, (), problems=(document,), is_refused=True)]
+        return [ObjectDraft(file_of(where), where, (), problems=(document,), is_refused=True)]
     file, where = document.file, document.where
     try:
         return [
@@ -135,13 +139,13 @@ def _objects(document: Document | ManifestInvalid) -> Iterable[Found | Draft]:
         return [_failed(file, where, _TOO_DEEP)]
 
 
-def _failed(file: str, where: str, *faults: FieldInvalid) -> Draft:
+def _failed(file: str, where: str, *faults: FieldInvalid) -> ObjectDraft:
     problems = tuple(_problem(where, each) for each in faults)
-    return Draft(file, where, (), problems=problems, is_refused=True)
+    return ObjectDraft(file, where, (), problems=problems, is_refused=True)
 
 
-def _conversion(drafts: Sequence[Draft]) -> Conversion:
-    files: dict[str, list[Draft]] = {}
+def _conversion(drafts: Sequence[ObjectDraft]) -> Conversion:
+    files: dict[str, list[ObjectDraft]] = {}
     for each in drafts:
         files.setdefault(each.file, []).append(each)
     return Conversion(
@@ -154,7 +158,7 @@ def _conversion(drafts: Sequence[Draft]) -> Conversion:
     )
 
 
-def _counted(file: str, drafts: Sequence[Draft]) -> FileCount:
+def _counted(file: str, drafts: Sequence[ObjectDraft]) -> FileCount:
     converted = sum(each.is_converted and not each.is_refused for each in drafts)
     failed = sum(each.is_refused for each in drafts)
     return FileCount(
@@ -166,7 +170,7 @@ def _counted(file: str, drafts: Sequence[Draft]) -> FileCount:
     )
 
 
-def _draft(found: Found | Source, context: ConversionContext) -> Draft:
+def _draft(found: Found | Source, context: ConversionContext) -> ObjectDraft:
     if isinstance(found, Source):
         return _changed(found, context)
     if is_kustomization(found.file, found.value):
@@ -179,7 +183,9 @@ def _draft(found: Found | Source, context: ConversionContext) -> Draft:
     notes = Notes(found.where)
     value = renamed(found.value, "", notes)
     is_changed = value != found.value
-    return Draft(found.file, found.where, (value,), tuple(notes.all), is_changed, source=found)
+    return ObjectDraft(
+        found.file, found.where, (value,), tuple(notes.all), is_changed, source=found
+    )
 
 
 def _check_head(found: Found) -> None:
@@ -193,23 +199,23 @@ def _check_head(found: Found) -> None:
     check_version(found.version, found.kind)
 
 
-def _kustomization(found: Found) -> Draft:
+def _kustomization(found: Found) -> ObjectDraft:
     notes = Notes(found.where)
     why = why_unbuilt(found.value)
     if why:
-        notes.add(Change.LOST, "", f"{why}; {BUILD_HINT}")
+        notes.add(FieldChange.LOST, "", f"{why}; {BUILD_HINT}")
     else:
-        notes.add(Change.DROPPED, "", "a kustomization names files and is no object itself")
-    return Draft(found.file, found.where, (), tuple(notes.all))
+        notes.add(FieldChange.DROPPED, "", "a kustomization names files and is no object itself")
+    return ObjectDraft(found.file, found.where, (), tuple(notes.all))
 
 
-def _current_draft(found: Found) -> Draft:
+def _current_draft(found: Found) -> ObjectDraft:
     notes = Notes(found.where)
     value = found.value
     if has_smart_quotes(value):
         value = without_smart_quotes(value, "", notes)
     value, kubelet = without_kubelet_annotation(value, notes)
-    return Draft(
+    return ObjectDraft(
         found.file,
         found.where,
         (value,),
@@ -221,12 +227,12 @@ def _current_draft(found: Found) -> Draft:
     )
 
 
-def _old_draft(found: Found, context: ConversionContext) -> Draft:
+def _old_draft(found: Found, context: ConversionContext) -> ObjectDraft:
     change, moves = _OLD[found.version, found.kind]
     return _changed(Source(found, change, moves), context)
 
 
-def _changed(source: Source, context: ConversionContext) -> Draft:
+def _changed(source: Source, context: ConversionContext) -> ObjectDraft:
     found = source.found
     notes = Notes(found.where)
     value = found.value
@@ -237,7 +243,7 @@ def _changed(source: Source, context: ConversionContext) -> Draft:
     for fault in faults[:1]:
         fault.others = (*faults[1:], *notes.problems)
         raise fault
-    return Draft(
+    return ObjectDraft(
         found.file,
         found.where,
         made.objects,

@@ -6,7 +6,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.codec.convert.drafts import AWS_GROUP, EC2_CLASS, NO_CLUSTER, Cluster, ConversionContext
+from karpy.codec.convert.drafts import (
+    AWS_GROUP,
+    EC2_CLASS,
+    NO_CLUSTER,
+    ConversionContext,
+    NamedCluster,
+)
 from karpy.codec.convert.objects import Found
 from karpy.codec.fields import JsonObject
 
@@ -30,11 +36,11 @@ class _Class(Struct, frozen=True):
     kind: str
 
 
-class Neighbours:
+class ConversionNeighbours:
     """The node classes, settings and expiries in a call, looked up from each of its files."""
 
     def __init__(
-        self, found: Iterable[Found], role: str = "", cluster: Cluster = NO_CLUSTER
+        self, found: Iterable[Found], role: str = "", cluster: NamedCluster = NO_CLUSTER
     ) -> None:
         self._role = role
         self._cluster = cluster

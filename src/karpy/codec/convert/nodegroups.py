@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.drafts import ConversionContext, Converted
 from karpy.codec.convert.groupfields import (
     note_rest,
@@ -102,15 +102,15 @@ def _images(old: OldFields) -> tuple[str, list[JsonObject]]:
     family = next((each for each in _ALIASES if kind.startswith(each)), "")
     if not family:
         text = f"`{kind or 'no type'}` has no alias; `{LATEST}` stands there, write your images"
-        old.note(Change.LOST, "amiType", text)
+        old.note(FieldChange.LOST, "amiType", text)
         return LATEST, []
     alias = f"{_ALIASES[family]}@latest"
     for each in _NOT_IN_ALIASES:
         if each in kind.split("_"):
             text = f"`{alias}` has no {each} images; name yours in `amiSelectorTerms`"
-            old.note(Change.LOST, "amiType", text)
+            old.note(FieldChange.LOST, "amiType", text)
     text = f"it is the image alias `{alias}`, and requirements{al2_remark(alias)}"
-    old.note(Change.RENAMED, "amiType", text)
+    old.note(FieldChange.RENAMED, "amiType", text)
     arch = "arm64" if "ARM" in kind.split("_") else "amd64"
     system = _WINDOWS if alias.startswith(_WINDOWS) else "linux"
     return alias, [requirement(ARCH, arch), requirement(OS, system)]
@@ -122,7 +122,7 @@ def _capacity(old: OldFields) -> JsonObject:
         old.fail("capacityType", f"is `{kind}`", f"write one of: {', '.join(_CAPACITY)}")
     if _CAPACITY[kind] == RESERVED:
         text = "name the capacity block in `capacityReservationSelectorTerms`"
-        old.note(Change.LOST, "capacityType", text)
+        old.note(FieldChange.LOST, "capacityType", text)
     return requirement(CAPACITY_TYPE, _CAPACITY[kind])
 
 
@@ -149,7 +149,7 @@ def _disruption(old: OldFields) -> JsonObject:
     if not nodes:
         return {}
     text = f"it is the budget `nodes: {nodes}`, which holds for consolidation, too"
-    old.note(Change.RENAMED, "updateConfig", text)
+    old.note(FieldChange.RENAMED, "updateConfig", text)
     return {"disruption": {"consolidateAfter": "0s", "budgets": [{"nodes": nodes}]}}
 
 
@@ -171,9 +171,9 @@ def _role(old: OldFields, context: ConversionContext) -> JsonObject:
         return role_of(old, context)
     if context.role:
         text = f"`{context.role}`, as `--role` says, instead of `{name}`"
-        old.note(Change.RENAMED, "nodeRole", text)
+        old.note(FieldChange.RENAMED, "nodeRole", text)
         return {"role": context.role}
-    old.note(Change.RENAMED, "nodeRole", f"it is `role: {name}`")
+    old.note(FieldChange.RENAMED, "nodeRole", f"it is `role: {name}`")
     return {"role": name}
 
 
@@ -184,5 +184,5 @@ def _disk(old: OldFields, alias: str) -> JsonObject:
     if alias.startswith("bottlerocket"):
         device = "/dev/xvdb"
     text = f"it is the size in `blockDeviceMappings`: {device}, gp3, encrypted"
-    old.note(Change.RENAMED, "diskSize", text)
+    old.note(FieldChange.RENAMED, "diskSize", text)
     return {"blockDeviceMappings": [root_disk(f"{whole_number(old, 'diskSize')}Gi", device)]}

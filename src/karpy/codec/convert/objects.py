@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.codec.comments import Comment, Path, comments_in, within
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.oldfields import Notes, path_of
 from karpy.codec.documents import Document
 from karpy.codec.fields import FieldInvalid, JsonObject, describe
@@ -117,7 +117,7 @@ def _without(value: object, path: str, notes: Notes) -> object:
             plain = _plain(value)
             if plain != value:
                 text = f"`{plain}`: quotation marks of a web page are a part of the text in YAML"
-                notes.add(Change.RENAMED, path, text)
+                notes.add(FieldChange.RENAMED, path, text)
             return plain
         case list():
             return [_without(each, f"{path}[{index}]", notes) for index, each in enumerate(value)]

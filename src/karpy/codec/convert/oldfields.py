@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterator
 from difflib import get_close_matches
 from typing import Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
-from karpy.codec.convert.conversion import Change, Note
+from karpy.codec.convert.conversion import FieldChange, Note
 from karpy.codec.fields import FieldInvalid, JsonObject, describe, text_hint
 from karpy.codec.objectmeta import label_hint
 from karpy.codec.placeholders import placeholder_faults
@@ -28,7 +28,7 @@ class Notes:
         self.faults: list[FieldInvalid] = []
         """Faults that prevent the conversion."""
 
-    def add(self, change: Change, path: str, text: str) -> None:
+    def add(self, change: FieldChange, path: str, text: str) -> None:
         self.all.append(Note(self.where, path, change, text))
 
 
@@ -132,7 +132,7 @@ class OldFields:
             self.notes.faults += [fault, *fault.others]
             return otherwise
 
-    def note(self, change: Change, key: str, text: str) -> None:
+    def note(self, change: FieldChange, key: str, text: str) -> None:
         self.notes.add(change, self.path_of(key), text)
 
     def drop(self, key: str, text: str) -> None:
@@ -140,7 +140,7 @@ class OldFields:
         is_left = key in self._left
         self.take(key)
         if is_left:
-            self.note(Change.DROPPED, key, text)
+            self.note(FieldChange.DROPPED, key, text)
 
     def drop_rest(self, elsewhere: Container[str] | None = None) -> None:
         """

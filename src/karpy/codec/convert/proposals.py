@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, ConversionContext
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.fields import FieldInvalid, JsonObject
@@ -32,7 +32,7 @@ def name_of(old: OldFields, written: str, others: Iterable[str]) -> str:
         old.fail("", problem, "give one of them another name, or convert it in another call")
     if name != written:
         text = f"`{written}` is `{name}`: names have lower-case letters, digits and dashes"
-        old.note(Change.RENAMED, "", text)
+        old.note(FieldChange.RENAMED, "", text)
     return name
 
 
@@ -47,7 +47,9 @@ def role_of(old: OldFields, context: ConversionContext) -> JsonObject:
     if not context.cluster.name:
         old.fail("", "has no IAM role", "add `--role NAME` or `--cluster-name NAME`")
     role = f"{_ROLE}-{context.cluster.name}"
-    old.note(Change.ADDED, "role", f"`{role}`, the usual name; `--role NAME` gives another one")
+    old.note(
+        FieldChange.ADDED, "role", f"`{role}`, the usual name; `--role NAME` gives another one"
+    )
     return {"role": role}
 
 
@@ -75,7 +77,7 @@ def _terms(
         hint = f"add `--cluster-name NAME` or `--{what}-tag KEY=VALUE`"
         old.fail("", f"has no tags to find a {what.replace('-', ' ')} by", hint)
     text = f"tags `{shown}`; `--{what}-tag KEY=VALUE` gives others"
-    old.note(Change.ADDED, f"{what.replace('-g', 'G')}SelectorTerms", text)
+    old.note(FieldChange.ADDED, f"{what.replace('-g', 'G')}SelectorTerms", text)
     return [{"tags": dict(usual)}]
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.oldfields import OldFields, as_text
 from karpy.codec.convert.workloads import OLD_POOL_LABEL
 from karpy.codec.fields import JsonObject
@@ -20,11 +20,11 @@ def requirements_of(spec: OldFields) -> list[JsonObject]:
         key = each.text("key") or each.fail("key", "is missing", "name a label")
         if key in {OLD_POOL_LABEL, NODE_POOL}:
             text = f"nodes of the pool have the label `{NODE_POOL}` already"
-            spec.notes.add(Change.DROPPED, each.path, text)
+            spec.notes.add(FieldChange.DROPPED, each.path, text)
             continue
         if key in _GONE:
             text = f"today no instance type has the label `{key}`; the requirement is left out"
-            spec.notes.add(Change.LOST, each.path, text)
+            spec.notes.add(FieldChange.LOST, each.path, text)
             continue
         made.append({"key": key, **_condition(each)})
     return made

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.drafts import ConversionContext, Converted
 from karpy.codec.convert.groupfields import (
     Written,
@@ -102,7 +102,7 @@ def scaling_group(old: OldFields, given: ConversionContext, *, others: Sequence[
     _note_hints(old, tags)
     rest = {key: each for key, each in tags.items() if not key.startswith(_TEMPLATE)}
     text = f"`{LATEST}`: the group names no image"
-    old.note(Change.ADDED, "amiSelectorTerms", text)
+    old.note(FieldChange.ADDED, "amiSelectorTerms", text)
     class_spec = {
         "amiSelectorTerms": [{"alias": LATEST}],
         "subnetSelectorTerms": subnet_ids(old, "VPCZoneIdentifier", subnets, context),
@@ -141,12 +141,12 @@ def _note_hints(old: OldFields, tags: Written) -> None:
     for key, (path, _) in tags.items():
         if key.startswith(_RESOURCE):
             text = "what a machine has is known of its instance type"
-            old.note(Change.DROPPED, path, text)
+            old.note(FieldChange.DROPPED, path, text)
         elif key.startswith(_OPTION):
             text = f"`{key.removeprefix(_OPTION)}`: see `spec.disruption` of the NodePool"
-            old.note(Change.LOST, path, text)
+            old.note(FieldChange.LOST, path, text)
         elif key.startswith(_TEMPLATE) and not key.startswith((_LABEL, _TAINT)):
-            old.note(Change.LOST, path, f"`{key}` is unknown here and not carried over")
+            old.note(FieldChange.LOST, path, f"`{key}` is unknown here and not carried over")
 
 
 def _taints(old: OldFields, tags: Written) -> JsonObject:
@@ -164,7 +164,7 @@ def _expiry(old: OldFields) -> JsonObject:
     seconds = whole_number(old, "MaxInstanceLifetime")
     if not seconds:
         return {}
-    old.note(Change.RENAMED, "MaxInstanceLifetime", f"it is `expireAfter: {seconds}s`")
+    old.note(FieldChange.RENAMED, "MaxInstanceLifetime", f"it is `expireAfter: {seconds}s`")
     return {"expireAfter": f"{seconds}s"}
 
 
@@ -177,7 +177,7 @@ def _types(old: OldFields) -> list[JsonObject]:
         types = [each.text("InstanceType") for each in old.children("Instances")]
         if any(types):
             text = "their instance types: the group names none itself"
-            old.note(Change.RENAMED, "Instances", text)
+            old.note(FieldChange.RENAMED, "Instances", text)
     return types_of(old, "MixedInstancesPolicy", [each for each in types if each])
 
 
@@ -200,7 +200,7 @@ def _capacity(old: OldFields) -> JsonObject:
     note_rest(policy, _DROPPED, _LOST)
     if "MixedInstancesPolicy" not in old:
         text = f"`{ON_DEMAND}`, unless the launch template asks for spot: add `{SPOT}` then"
-        old.note(Change.ADDED, "MixedInstancesPolicy", text)
+        old.note(FieldChange.ADDED, "MixedInstancesPolicy", text)
     if percent >= _ALL:
         return requirement(CAPACITY_TYPE, ON_DEMAND)
     if not base and not percent:
@@ -209,5 +209,5 @@ def _capacity(old: OldFields) -> JsonObject:
         f"{base} machines and {percent}% of the others were on demand; a NodePool with both takes "
         "spot first, so make two with limits to keep a share"
     )
-    shares.note(Change.LOST, key, text)
+    shares.note(FieldChange.LOST, key, text)
     return requirement(CAPACITY_TYPE, SPOT, ON_DEMAND)

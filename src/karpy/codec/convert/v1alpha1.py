@@ -3,7 +3,7 @@
 from itertools import product
 from typing import Final
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.drafts import AWS, EC2_CLASS, ConversionContext, Converted
 from karpy.codec.convert.images import (
     disks_of,
@@ -84,7 +84,7 @@ def _images(old: OldFields) -> JsonObject:
     if not family:
         text = "AL2 is what the old version launched where no family is named; EKS has its images"
         text += " for Kubernetes 1.32 at most"
-        old.note(Change.ADDED, "amiFamily", text)
+        old.note(FieldChange.ADDED, "amiFamily", text)
     return images_of(old, family or "AL2", terms, "amiSelector")
 
 
@@ -94,14 +94,14 @@ def _network_terms(old: OldFields, key: str) -> list[JsonObject]:
         return []
     if not terms:
         old.fail(key, "is missing", f"add `{key}` with tags or ids")
-    old.note(Change.RENAMED, key, f"it is `{key}Terms` today")
+    old.note(FieldChange.RENAMED, key, f"it is `{key}Terms` today")
     return terms
 
 
 def _image_terms(old: OldFields) -> list[JsonObject]:
     if "amiSelector" not in old:
         return []
-    old.note(Change.RENAMED, "amiSelector", "it is `amiSelectorTerms` today")
+    old.note(FieldChange.RENAMED, "amiSelector", "it is `amiSelectorTerms` today")
     return _terms(old, "amiSelector")
 
 
@@ -118,7 +118,7 @@ def _terms(old: OldFields, key: str) -> list[JsonObject]:
     if ids:
         for name in values:
             text = "a term with an id has no more conditions today; the ids alone are kept"
-            old.notes.add(Change.LOST, path_of(old.path_of(key), name), text)
+            old.notes.add(FieldChange.LOST, path_of(old.path_of(key), name), text)
         return [{"id": each} for each in ids]
     return [_term(dict(zip(values, each, strict=True))) for each in product(*values.values())]
 

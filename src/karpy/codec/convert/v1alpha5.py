@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec.structs import fields
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, ConversionContext, Converted
 from karpy.codec.convert.kubelets import kubelet_of
 from karpy.codec.convert.metadata import new_object, spec_of, template_metadata_of
@@ -81,7 +81,7 @@ def node_pool(root: OldFields, context: ConversionContext) -> Converted:
     root.drop_rest()
     if classes and kubelet:
         text = f"it is `spec.kubelet` of EC2NodeClass {ref['name']} today"
-        spec.note(Change.RENAMED, _KUBELET, text)
+        spec.note(FieldChange.RENAMED, _KUBELET, text)
         classes[0]["spec"]["kubelet"] = kubelet
         return Converted((made, *classes))
     return Converted((made, *classes), kubelet, spec.path_of(_KUBELET))
@@ -99,7 +99,7 @@ def _class_of_provider(
         "metadata": {"name": name},
         "spec": node_class_spec(spec.child("provider"), context),
     }
-    spec.note(Change.RENAMED, "provider", f"it is EC2NodeClass {name} today")
+    spec.note(FieldChange.RENAMED, "provider", f"it is EC2NodeClass {name} today")
     return (made,)
 
 
@@ -123,7 +123,7 @@ def _class_ref(
     ref.drop_rest()
     if not kind or group in ("", AWS_GROUP):
         group, kind = context.classes.get(name, (AWS_GROUP, EC2_CLASS))
-    spec.note(Change.RENAMED, "providerRef", "it is `spec.template.spec.nodeClassRef` today")
+    spec.note(FieldChange.RENAMED, "providerRef", "it is `spec.template.spec.nodeClassRef` today")
     return {"group": group, "kind": kind, "name": name}
 
 
@@ -139,7 +139,7 @@ def _requirements(spec: OldFields, class_group: str) -> list[JsonObject]:
     for each in added:
         shown = f"{each['key']} {each['operator']} {', '.join(each['values'])}"
         text = f"`{shown}`: the webhook of the old version added it"
-        spec.note(Change.ADDED, "requirements", text)
+        spec.note(FieldChange.ADDED, "requirements", text)
     return [*made, *added]
 
 
@@ -158,7 +158,7 @@ def _limits(spec: OldFields) -> JsonObject:
     limits.drop_rest()
     if not resources:
         return {}
-    spec.note(Change.RENAMED, "limits.resources", "it is `spec.limits` today")
+    spec.note(FieldChange.RENAMED, "limits.resources", "it is `spec.limits` today")
     return {"limits": resources}
 
 
@@ -166,13 +166,13 @@ def _expiry(spec: OldFields) -> str:
     path = "ttlSecondsUntilExpired"
     if path not in spec:
         text = "nodes never expired; today they do after 720h if nothing is written"
-        spec.note(Change.ADDED, path, f"`expireAfter: Never`: {text}")
+        spec.note(FieldChange.ADDED, path, f"`expireAfter: Never`: {text}")
         return "Never"
     after = _seconds(spec, path)
     text = f"it is `spec.template.spec.expireAfter: {after}` today"
     if after == "0s":
         text += "; nodes expire at once, in the old version too; without the field they never do"
-    spec.note(Change.RENAMED, path, text)
+    spec.note(FieldChange.RENAMED, path, text)
     return after
 
 
@@ -185,15 +185,15 @@ def _disruption(spec: OldFields) -> JsonObject:
     policy = "WhenEmptyOrUnderutilized" if is_on else "WhenEmpty"
     if not is_on and not after:
         text = "nodes were never removed; today they are at once if nothing is written"
-        spec.note(Change.ADDED, "consolidation", f"`consolidateAfter: Never`: {text}")
+        spec.note(FieldChange.ADDED, "consolidation", f"`consolidateAfter: Never`: {text}")
     if is_on or "consolidation" in spec:
-        spec.note(Change.RENAMED, "consolidation.enabled", f"it is `{policy}` today")
+        spec.note(FieldChange.RENAMED, "consolidation.enabled", f"it is `{policy}` today")
     if after and is_on:
         what = "is there next to `consolidation.enabled: true`, which v1alpha5 refuses"
         spec.add_problem(path, what, "remove one of both, or convert: today they may be together")
     if after:
         text = f"it is `{policy}` with `consolidateAfter: {after}` today"
-        spec.note(Change.RENAMED, path, text)
+        spec.note(FieldChange.RENAMED, path, text)
     return {
         "consolidationPolicy": policy,
         "consolidateAfter": after or ("0s" if is_on else "Never"),

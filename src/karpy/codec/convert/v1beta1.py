@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from msgspec.structs import fields
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.drafts import (
     AWS,
     AWS_GROUP,
@@ -183,11 +183,11 @@ def _class_ref(spec: OldFields, context: ConversionContext) -> JsonObject:
         "name": name,
     }
     if version:
-        ref.note(Change.RENAMED, "apiVersion", f"it is `group: {made['group']}` today")
+        ref.note(FieldChange.RENAMED, "apiVersion", f"it is `group: {made['group']}` today")
     elif not group:
-        ref.note(Change.ADDED, "group", f"`{made['group']}`: today it must be written")
+        ref.note(FieldChange.ADDED, "group", f"`{made['group']}`: today it must be written")
     if not kind:
-        ref.note(Change.ADDED, "kind", f"`{made['kind']}`: today it must be written")
+        ref.note(FieldChange.ADDED, "kind", f"`{made['kind']}`: today it must be written")
     ref.drop_rest()
     return made
 
@@ -209,7 +209,7 @@ def _expiry(inner: OldFields, disruption: OldFields) -> JsonObject:
         return made
     old = disruption.take("expireAfter")
     text = f"it is `spec.template.spec.expireAfter: {old}` today"
-    disruption.note(Change.RENAMED, "expireAfter", text)
+    disruption.note(FieldChange.RENAMED, "expireAfter", text)
     return {"expireAfter": old}
 
 
@@ -217,14 +217,14 @@ def _claim_expiry(spec: OldFields, pool: str, context: ConversionContext) -> Jso
     after = context.expiries.get(pool, "720h") if pool else "Never"
     if not pool:
         text = "`Never`: a NodeClaim without a NodePool did not expire; today it does after 720h"
-        spec.note(Change.ADDED, "expireAfter", text)
+        spec.note(FieldChange.ADDED, "expireAfter", text)
     elif pool in context.expiries:
         text = f"`{after}`, as NodePool {pool} says: today each NodeClaim has it"
-        spec.note(Change.ADDED, "expireAfter", text)
+        spec.note(FieldChange.ADDED, "expireAfter", text)
     else:
         text = f"NodePool {pool} says it, and this call has none by that name; `{after}`, the "
         text += "default, is written; give both in one call"
-        spec.note(Change.LOST, "expireAfter", text)
+        spec.note(FieldChange.LOST, "expireAfter", text)
     return {"expireAfter": after}
 
 
@@ -244,10 +244,10 @@ def _disruption(old: OldFields) -> JsonObject:
         old.add_problem("consolidateAfter", what, "add how long a node may be empty, such as `30s`")
     if policy in _POLICIES:
         text = f"it is `{_POLICIES[policy]}` today"
-        old.note(Change.RENAMED, "consolidationPolicy", text)
+        old.note(FieldChange.RENAMED, "consolidationPolicy", text)
     if not policy:
         text = "`WhenEmptyOrUnderutilized`: the default of the old version, by today's name"
-        old.note(Change.ADDED, "consolidationPolicy", text)
+        old.note(FieldChange.ADDED, "consolidationPolicy", text)
     made: JsonObject = {
         "consolidationPolicy": _POLICIES.get(policy, policy) or "WhenEmptyOrUnderutilized",
         "consolidateAfter": "0s",
@@ -255,5 +255,5 @@ def _disruption(old: OldFields) -> JsonObject:
     }
     if "consolidateAfter" not in old:
         text = "`0s`: what the old version did where nothing is written"
-        old.note(Change.ADDED, "consolidateAfter", text)
+        old.note(FieldChange.ADDED, "consolidateAfter", text)
     return made

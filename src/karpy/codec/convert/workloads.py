@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import FieldChange
 from karpy.codec.convert.oldfields import Notes, path_of
 from karpy.codec.fields import JsonObject
 from karpy.model.labels import NODE_POOL
@@ -32,10 +32,10 @@ def renamed(value: JsonObject, path: str, notes: Notes) -> JsonObject:
         at = path_of(path, str(key))
         name = NEW_NAMES.get(key, key)
         if name != key and (name in value or name in made):
-            notes.add(Change.DROPPED, at, f"`{name}` is beside it, which means the same")
+            notes.add(FieldChange.DROPPED, at, f"`{name}` is beside it, which means the same")
             continue
         if name != key:
-            notes.add(Change.RENAMED, at, f"it is `{name}` today")
+            notes.add(FieldChange.RENAMED, at, f"it is `{name}` today")
         elif key not in _ABOUT:
             _mention(str(key), at, notes)
         if key in _ABOUT:
@@ -60,7 +60,7 @@ def _named(value: object, path: str, notes: Notes) -> object:
     name = NEW_NAMES.get(value) if isinstance(value, str) else None
     if name is None:
         return _within(value, path, notes)
-    notes.add(Change.RENAMED, path, f"`{value}` is `{name}` today")
+    notes.add(FieldChange.RENAMED, path, f"`{value}` is `{name}` today")
     return name
 
 
@@ -69,4 +69,4 @@ def _mention(text: str, path: str, notes: Notes) -> None:
     for old, new in NEW_NAMES.items():
         if old in text:
             remark = f"this text names `{old}` and is left as it is; it is `{new}` today"
-            notes.add(Change.LOST, path, remark)
+            notes.add(FieldChange.LOST, path, remark)

@@ -5,7 +5,16 @@ from typing import Annotated
 from msgspec import Meta
 
 from karpy.codec.schemas.conditions import Conditions
-from karpy.codec.schemas.wire import Int32, Int64, Natural32, Resources, Rule, Wire, about, rules
+from karpy.codec.schemas.wire import (
+    Int32,
+    Int64,
+    Natural32,
+    Resources,
+    SchemaRule,
+    Wire,
+    about,
+    rules,
+)
 
 _Name = Annotated[str, Meta(min_length=1)]
 
@@ -47,11 +56,11 @@ class CapacityBufferSpec(Wire, frozen=True):
 RuledCapacityBufferSpec = Annotated[
     CapacityBufferSpec,
     rules(
-        Rule(
+        SchemaRule(
             "!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",
             "'podTemplateRef' needs 'replicas' or 'limits'",
         ),
-        Rule(
+        SchemaRule(
             "!(has(self.podTemplateRef) && has(self.scalableRef))",
             "cannot set both 'podTemplateRef' and 'scalableRef'",
         ),

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from karpy.codec.schemas.wire import Int64, Natural32, Rule, Wire, about, number_format, rules
+from karpy.codec.schemas.wire import Int64, Natural32, SchemaRule, Wire, about, number_format, rules
 
 _MAPPINGS_MAX: Final = 50
 _INTERFACES_MAX: Final = 150
@@ -48,11 +48,11 @@ class BlockDeviceMapping(Wire, frozen=True):
     ebs: Annotated[
         BlockDevice | None,
         rules(
-            Rule(
+            SchemaRule(
                 "has(self.snapshotID) || has(self.volumeSize)",
                 "snapshotID or volumeSize must be defined",
             ),
-            Rule(
+            SchemaRule(
                 "!has(self.volumeInitializationRate) || "
                 "(has(self.snapshotID) && self.snapshotID != '')",
                 "snapshotID must be set when volumeInitializationRate is set",
@@ -68,7 +68,7 @@ BlockDeviceMappings = Annotated[
     list[BlockDeviceMapping],
     Meta(max_length=_MAPPINGS_MAX),
     rules(
-        Rule(
+        SchemaRule(
             "self.filter(x, has(x.rootVolume) && x.rootVolume).size() <= 1",
             "must have only one blockDeviceMappings with rootVolume",
         )
@@ -90,12 +90,12 @@ NetworkInterfaces = Annotated[
     list[NetworkInterface],
     Meta(max_length=_INTERFACES_MAX),
     rules(
-        Rule(
+        SchemaRule(
             "self.size() == 0 || self.exists(x, x.deviceIndex == 0 && x.networkCardIndex == 0 && "
             "x.interfaceType == 'interface')",
             "networkInterfaces must include device 0 of card 0 with interfaceType 'interface'",
         ),
-        Rule(
+        SchemaRule(
             "self.all(x, self.filter(y, x.networkCardIndex == y.networkCardIndex && "
             "x.deviceIndex == y.deviceIndex).size() == 1 && (x.interfaceType != 'efa-only' || "
             "self.filter(y, x.networkCardIndex == y.networkCardIndex && "
@@ -149,7 +149,7 @@ class ConnectionTracking(Wire, frozen=True):
 
 
 CONNECTION_RULES: Final = rules(
-    Rule(
+    SchemaRule(
         "has(self.tcpEstablishedTimeout) || has(self.udpStreamTimeout) || has(self.udpTimeout)",
         "at least one of tcpEstablishedTimeout, udpStreamTimeout, or udpTimeout must be set",
     )

@@ -8,7 +8,7 @@ from karpy.codec.schemas.wire import (
     QUANTITY_PATTERN,
     Int32,
     Natural32,
-    Rule,
+    SchemaRule,
     Wire,
     about,
     number_format,
@@ -30,15 +30,15 @@ _THRESHOLD: Final = (
 )
 
 
-def _keys(name: str, keys: tuple[str, ...]) -> Rule:
+def _keys(name: str, keys: tuple[str, ...]) -> SchemaRule:
     listed = ", ".join(f"'{key}'" for key in keys)
-    return Rule(f"self.all(x, x in [{listed}])", f"valid keys for {name} are {listed}")
+    return SchemaRule(f"self.all(x, x in [{listed}])", f"valid keys for {name} are {listed}")
 
 
 def _reserved(name: str) -> Meta:
     return rules(
         _keys(name, _RESERVABLE),
-        Rule(
+        SchemaRule(
             "self.all(x, !self[x].startsWith('-'))",
             f"{name} value cannot be a negative resource quantity",
         ),
@@ -94,15 +94,15 @@ class Kubelet(Wire, frozen=True):
     ] = None
 
 
-def _matched(first: str, second: str) -> Rule:
-    return Rule(
+def _matched(first: str, second: str) -> SchemaRule:
+    return SchemaRule(
         f"!has(self.{first}) || self.{first}.all(e, has(self.{second}) && e in self.{second})",
         f"every key of {first} needs an entry in {second}",
     )
 
 
 KUBELET_RULES: Final = rules(
-    Rule(
+    SchemaRule(
         "!has(self.imageGCHighThresholdPercent) || !has(self.imageGCLowThresholdPercent) || "
         "self.imageGCHighThresholdPercent > self.imageGCLowThresholdPercent",
         "imageGCHighThresholdPercent must be greater than imageGCLowThresholdPercent",

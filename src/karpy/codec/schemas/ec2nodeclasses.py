@@ -26,7 +26,7 @@ from karpy.codec.schemas.ec2selectors import (
 )
 from karpy.codec.schemas.wire import (
     Natural32,
-    Rule,
+    SchemaRule,
     Time,
     Wire,
     about,
@@ -45,14 +45,14 @@ _FAMILIES: Final = {
 }
 
 
-def _not_a_tag(condition: str, what: str) -> Rule:
-    return Rule(f"self.all(k, {condition})", f"tag contains a restricted tag matching {what}")
+def _not_a_tag(condition: str, what: str) -> SchemaRule:
+    return SchemaRule(f"self.all(k, {condition})", f"tag contains a restricted tag matching {what}")
 
 
 _Tags = Annotated[
     dict[str, str],
     rules(
-        Rule("self.all(k, k != '')", "empty tag keys aren't supported"),
+        SchemaRule("self.all(k, k != '')", "empty tag keys aren't supported"),
         _not_a_tag("k != 'eks:eks-cluster-name'", "eks:eks-cluster-name"),
         _not_a_tag("!k.startsWith('kubernetes.io/cluster')", "kubernetes.io/cluster/"),
         _not_a_tag("k != 'karpenter.sh/nodepool'", "karpenter.sh/nodepool"),
@@ -93,7 +93,7 @@ class EC2NodeClassSpec(Wire, frozen=True):
         bool | None, about("Whether CloudWatch gets figures every minute.")
     ] = None
     instance_profile: Annotated[
-        Annotated[str, rules(Rule("self != ''", "instanceProfile cannot be empty"))] | None,
+        Annotated[str, rules(SchemaRule("self != ''", "instanceProfile cannot be empty"))] | None,
         about("The instance profile of machines; instead of `role`."),
     ] = None
     instance_store_policy: Annotated[
@@ -110,7 +110,7 @@ class EC2NodeClassSpec(Wire, frozen=True):
     ] = None
     placement_group_selector: Annotated[PlacementGroupSelector | None, PLACEMENT_GROUP_RULES] = None
     role: Annotated[
-        Annotated[str, rules(Rule("self != ''", "role cannot be empty"))] | None,
+        Annotated[str, rules(SchemaRule("self != ''", "role cannot be empty"))] | None,
         about("The IAM role of machines; an instance profile is made for it."),
     ] = None
     tags: Annotated[_Tags | None, about("Tags for everything that is made in EC2.")] = None
@@ -119,8 +119,8 @@ class EC2NodeClassSpec(Wire, frozen=True):
     ] = None
 
 
-def _family(alias: str, family: str) -> Rule:
-    return Rule(
+def _family(alias: str, family: str) -> SchemaRule:
+    return SchemaRule(
         "!has(self.amiFamily) || self.amiFamily in ['Custom', "
         f"'{family}'] || !self.amiSelectorTerms.exists(x, has(x.alias) && "
         f"x.alias.split('@')[0] == '{alias}')",
@@ -131,12 +131,12 @@ def _family(alias: str, family: str) -> Rule:
 RuledEC2NodeClassSpec = Annotated[
     EC2NodeClassSpec,
     rules(
-        Rule(
+        SchemaRule(
             "has(self.role) != has(self.instanceProfile)",
             "must specify exactly one of 'role', 'instanceProfile'",
         ),
         *(_family(alias, family) for alias, family in _FAMILIES.items()),
-        Rule(
+        SchemaRule(
             "has(self.amiFamily) || self.amiSelectorTerms.exists(x, has(x.alias))",
             "must specify amiFamily if amiSelectorTerms does not contain an alias",
         ),

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from karpy.codec.schemas.wire import Rule, Wire, about, rules
+from karpy.codec.schemas.wire import SchemaRule, Wire, about, rules
 
 _TERMS_MAX: Final = 30
 _TAGS_MAX: Final = 20
@@ -18,7 +18,9 @@ _Tags = Annotated[
     dict[str, str],
     Meta(max_length=_TAGS_MAX),
     rules(
-        Rule("self.all(k, k != '' && self[k] != '')", "empty tag keys or values aren't supported")
+        SchemaRule(
+            "self.all(k, k != '' && self[k] != '')", "empty tag keys or values aren't supported"
+        )
     ),
 ]
 
@@ -35,30 +37,30 @@ def _quoted(*names: str) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def _something(*names: str) -> Rule:
-    return Rule(f"self.all(x, {_has(*names)})", f"every term needs one of {_quoted(*names)}")
+def _something(*names: str) -> SchemaRule:
+    return SchemaRule(f"self.all(x, {_has(*names)})", f"every term needs one of {_quoted(*names)}")
 
 
-def _alone(name: str, *others: str) -> Rule:
-    return Rule(
+def _alone(name: str, *others: str) -> SchemaRule:
+    return SchemaRule(
         f"!self.exists(x, has(x.{name}) && ({_has(*others)}))",
         f"'{name}' cannot be set together with {_quoted(*others)}",
     )
 
 
-def _alone_somewhere(name: str, *others: str) -> Rule:
+def _alone_somewhere(name: str, *others: str) -> SchemaRule:
     # Parity: selector terms that say too much, such as an id with tags: as Karpenter, Karpy refuses
     # the object only if every term does so, because manifests rely on that.
     # Differs: an empty list of `capacityReservationSelectorTerms`: Karpenter's rule refuses it;
     # Karpy accepts it, because it means the same as no list.
-    return Rule(
+    return SchemaRule(
         f"self.size() == 0 || !self.all(x, has(x.{name}) && ({_has(*others)}))",
         f"'{name}' cannot be set together with {_quoted(*others)}",
     )
 
 
-def _not_empty(name: str) -> Rule:
-    return Rule("self.size() != 0", f"{name} cannot be empty")
+def _not_empty(name: str) -> SchemaRule:
+    return SchemaRule("self.size() != 0", f"{name} cannot be empty")
 
 
 class SubnetTerm(Wire, frozen=True):
@@ -102,15 +104,15 @@ class ImageTerm(Wire, frozen=True):
             str,
             Meta(max_length=_ALIAS_LENGTH),
             rules(
-                Rule(
+                SchemaRule(
                     "self.matches('^[a-zA-Z0-9]+@.+$')",
                     "'alias' must be written as 'family@version'",
                 ),
-                Rule(
+                SchemaRule(
                     f"self.split('@')[0] in [{_quoted(*ALIAS_FAMILIES)}]",
                     f"the family of 'alias' must be one of {_quoted(*ALIAS_FAMILIES)}",
                 ),
-                Rule(
+                SchemaRule(
                     f"!(self.split('@')[0] in [{_quoted(*_WINDOWS)}]) || "
                     "self.split('@')[1] == 'latest'",
                     "windows families may only specify version 'latest'",
@@ -168,7 +170,7 @@ ImageTerms = Annotated[
         _something("tags", "id", "name", "alias", "ssmParameter"),
         _alone("id", "alias", "tags", "name", "owner"),
         _alone("alias", "id", "tags", "name", "owner"),
-        Rule(
+        SchemaRule(
             "!self.exists(x, has(x.alias)) || self.size() == 1",
             "a term with 'alias' must be the only one",
         ),
@@ -188,6 +190,6 @@ class PlacementGroupSelector(Wire, frozen=True):
 
 
 PLACEMENT_GROUP_RULES: Final = rules(
-    Rule("has(self.name) || has(self.id)", "one of 'name', 'id' must be set"),
-    Rule("!(has(self.name) && has(self.id))", "cannot set both 'name' and 'id'"),
+    SchemaRule("has(self.name) || has(self.id)", "one of 'name', 'id' must be set"),
+    SchemaRule("!(has(self.name) && has(self.id))", "cannot set both 'name' and 'id'"),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from karpy.codec.schemas.wire import Rule
+from karpy.codec.schemas.wire import SchemaRule
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL
 
 _AWS_INSTANCE: Final = (
@@ -59,12 +59,12 @@ def _own(domain: str, names: Iterable[str]) -> str:
     return f"KEY in [{allowed}] || !KEY.split('/')[0].endsWith('{domain}')"
 
 
-def _domain(domain: str, names: Iterable[str]) -> Rule:
-    return Rule(_own(domain, names), f'label domain "{domain}" is restricted')
+def _domain(domain: str, names: Iterable[str]) -> SchemaRule:
+    return SchemaRule(_own(domain, names), f'label domain "{domain}" is restricted')
 
 
-def _label(key: str) -> Rule:
-    return Rule(f"KEY != '{key}'", f'label "{key}" is restricted')
+def _label(key: str) -> SchemaRule:
+    return SchemaRule(f"KEY != '{key}'", f'label "{key}" is restricted')
 
 
 _KARPENTER: Final = _domain(
@@ -75,8 +75,10 @@ _AWS_TYPES_ALONE: Final = _domain("karpenter.k8s.aws", _AWS_TYPE_LABELS)
 _KWOK_DOMAIN: Final = _domain("karpenter.kwok.sh", _KWOK)
 
 
-def _of(subject: str, *checks: Rule) -> tuple[Rule, ...]:
-    return tuple(Rule(each.expression.replace("KEY", subject), each.message) for each in checks)
+def _of(subject: str, *checks: SchemaRule) -> tuple[SchemaRule, ...]:
+    return tuple(
+        SchemaRule(each.expression.replace("KEY", subject), each.message) for each in checks
+    )
 
 
 CLAIM_KEY: Final = _of("self", _KARPENTER, _label(HOSTNAME), _KWOK_DOMAIN, _AWS)
@@ -86,7 +88,7 @@ POOL_KEY: Final = _of("self", _KARPENTER, _label(NODE_POOL), _label(HOSTNAME), _
 OVERLAY_KEY: Final = _of("self", _KARPENTER, _label(HOSTNAME), _AWS_TYPES_ALONE)
 """Rules for the keys of a NodeOverlay's requirements: labels of instance types, not machines."""
 POOL_LABELS: Final = tuple(
-    Rule(f"self.all(x, {each.expression})", each.message)
+    SchemaRule(f"self.all(x, {each.expression})", each.message)
     for each in _of("x", _KARPENTER, _label(NODE_POOL), _label(HOSTNAME), _AWS)
 )
 """Rules for the labels that a NodePool sets on its nodes."""

@@ -16,7 +16,7 @@ from karpy.codec.schemas.wire import (
     Duration,
     DurationOrNever,
     Resources,
-    Rule,
+    SchemaRule,
     Time,
     Wire,
     about,
@@ -47,7 +47,9 @@ class NodeClaimSpec(Wire, frozen=True):
     termination_grace_period: Annotated[Duration | None, ABOUT_GRACE] = None
 
 
-RuledNodeClaimSpec = Annotated[NodeClaimSpec, rules(Rule("self == oldSelf", "spec is immutable"))]
+RuledNodeClaimSpec = Annotated[
+    NodeClaimSpec, rules(SchemaRule("self == oldSelf", "spec is immutable"))
+]
 
 
 class NodeClaimStatus(Wire, frozen=True):

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from karpy.codec.schemas.conditions import Conditions
 from karpy.codec.schemas.requirements import OverlayRequirements
-from karpy.codec.schemas.wire import Resources, Rule, Wire, about, number_format, rules
+from karpy.codec.schemas.wire import Resources, SchemaRule, Wire, about, number_format, rules
 
 _WEIGHT_MAX: Final = 10_000
 
@@ -22,7 +22,7 @@ class NodeOverlaySpec(Wire, frozen=True):
         Annotated[
             Resources,
             rules(
-                Rule(
+                SchemaRule(
                     "self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",
                     "only extended resources can be added, "
                     "not cpu, memory, ephemeral-storage or pods",
@@ -56,7 +56,7 @@ class NodeOverlaySpec(Wire, frozen=True):
 RuledNodeOverlaySpec = Annotated[
     NodeOverlaySpec,
     rules(
-        Rule(
+        SchemaRule(
             "!has(self.price) || !has(self.priceAdjustment)",
             "cannot set both 'price' and 'priceAdjustment'",
         )

@@ -14,7 +14,7 @@ from karpy.codec.schemas.wire import (
     DurationOrNever,
     Int64,
     Resources,
-    Rule,
+    SchemaRule,
     Wire,
     about,
     default,
@@ -46,7 +46,7 @@ ABOUT_TAINTS: Final = about("Taints that nodes have for good.")
 
 def not_empty(name: str) -> Meta:
     """Refuse an empty text."""
-    return rules(Rule("self != ''", f"{name} may not be empty"))
+    return rules(SchemaRule("self != ''", f"{name} may not be empty"))
 
 
 class NodeClassRef(Wire, frozen=True):
@@ -90,8 +90,8 @@ class TemplateSpec(Wire, frozen=True):
     node_class_ref: Annotated[
         NodeClassRef,
         rules(
-            Rule("self.group == oldSelf.group", "nodeClassRef.group is immutable"),
-            Rule("self.kind == oldSelf.kind", "nodeClassRef.kind is immutable"),
+            SchemaRule("self.group == oldSelf.group", "nodeClassRef.group is immutable"),
+            SchemaRule("self.kind == oldSelf.kind", "nodeClassRef.kind is immutable"),
         ),
     ]
     requirements: Annotated[
@@ -157,7 +157,7 @@ class Disruption(Wire, frozen=True):
             list_type("atomic"),
             default([{"nodes": "10%"}]),
             rules(
-                Rule(
+                SchemaRule(
                     "self.all(x, has(x.schedule) == has(x.duration))",
                     "'schedule' must be set with 'duration'",
                 )
@@ -210,16 +210,16 @@ class NodePoolSpec(Wire, frozen=True):
 RuledNodePoolSpec = Annotated[
     NodePoolSpec,
     rules(
-        Rule(
+        SchemaRule(
             "has(self.replicas) == has(oldSelf.replicas)",
             "a NodePool with replicas cannot become one without, nor the other way round",
         ),
-        Rule(
+        SchemaRule(
             "!has(self.replicas) || !has(self.limits) || size(self.limits) == 0 || "
             "(size(self.limits) == 1 && 'nodes' in self.limits)",
             "only 'limits.nodes' is supported on static NodePools",
         ),
-        Rule(
+        SchemaRule(
             "!has(self.replicas) || !has(self.weight)",
             "'weight' is not supported on static NodePools",
         ),

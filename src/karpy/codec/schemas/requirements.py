@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from karpy.codec.schemas.labelrules import CLAIM_KEY, OVERLAY_KEY, POOL_KEY
-from karpy.codec.schemas.wire import LABEL_KEY_PATTERN, Rule, Wire, about, list_type, rules
+from karpy.codec.schemas.wire import LABEL_KEY_PATTERN, SchemaRule, Wire, about, list_type, rules
 
 _KEY_LENGTH: Final = 316
 _REQUIREMENTS_MAX: Final = 100
@@ -55,20 +55,20 @@ class OverlayRequirement(Wire, frozen=True):
     values: Annotated[_Values | None, _ABOUT_VALUES] = None
 
 
-def _needs_values(operator: str) -> Rule:
-    return Rule(
+def _needs_values(operator: str) -> SchemaRule:
+    return SchemaRule(
         f"self.all(x, x.operator != '{operator}' || (has(x.values) && x.values.size() != 0))",
         f"requirements with operator '{operator}' must have a value defined",
     )
 
 
-_COMPARISON: Final = Rule(
+_COMPARISON: Final = SchemaRule(
     "self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || "
     "(has(x.values) && x.values.size() == 1 && int(x.values[0]) >= 0))",
     "requirements with operator 'Gt', 'Lt', 'Gte' or 'Lte' must have one value, "
     "a whole number that is not negative",
 )
-_ENOUGH_VALUES: Final = Rule(
+_ENOUGH_VALUES: Final = SchemaRule(
     "self.all(x, x.operator != 'In' || !has(x.minValues) || "
     "(has(x.values) && x.values.size() >= x.minValues))",
     "requirements with operator 'In' must have at least 'minValues' values",

@@ -36,7 +36,7 @@ class Wire(Struct, frozen=True, rename=wire_name):
     """A part of a custom resource; its docstring and those of its fields are for users."""
 
 
-class Rule(Struct, frozen=True):
+class SchemaRule(Struct, frozen=True):
     """A CEL expression that must hold, and what to say if it does not."""
 
     expression: str
@@ -48,7 +48,7 @@ def about(text: str) -> Meta:
     return Meta(description=text)
 
 
-def rules(*all_of: Rule) -> Meta:
+def rules(*all_of: SchemaRule) -> Meta:
     """Add CEL rules for what a schema cannot express."""
     each = [{"message": rule.message, "rule": rule.expression} for rule in all_of]
     return Meta(extra_json_schema={"x-kubernetes-validations": each})

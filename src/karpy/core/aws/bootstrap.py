@@ -139,7 +139,7 @@ def _is_reserved(key: str) -> bool:
     return any(domain == each or domain.endswith(f".{each}") for each in _RESERVED_DOMAINS)
 
 
-class Part(Struct, frozen=True):
+class MimePart(Struct, frozen=True):
     """A MIME part of user data."""
 
     content_type: str
@@ -153,7 +153,7 @@ def is_mime(user_data: str) -> bool:
     return user_data.lstrip().startswith(_MIME_STARTS)
 
 
-def read_parts(user_data: str) -> list[Part]:
+def read_parts(user_data: str) -> list[MimePart]:
     """Split MIME user data into its parts; raise UserDataInvalid."""
     text = user_data.lstrip().replace("\r\n", "\n")
     head, blank, body = text.partition("\n\n")
@@ -173,7 +173,7 @@ def read_parts(user_data: str) -> list[Part]:
     return parts
 
 
-def write_parts(parts: Iterable[Part]) -> str:
+def write_parts(parts: Iterable[MimePart]) -> str:
     """Join parts into one MIME multipart document."""
     text = _MIME_HEAD
     for part in parts:
@@ -182,7 +182,7 @@ def write_parts(parts: Iterable[Part]) -> str:
     return f"{text}--{_BOUNDARY}--"
 
 
-def _read_part(chunk: str) -> Part:
+def _read_part(chunk: str) -> MimePart:
     head, _, text = chunk.lstrip("\n").partition("\n\n")
     content_type, others = "text/plain", []
     for line in head.splitlines():
@@ -191,4 +191,4 @@ def _read_part(chunk: str) -> Part:
             content_type = value.strip()
         elif line.strip():
             others.append(line.strip())
-    return Part(content_type, text, tuple(others))
+    return MimePart(content_type, text, tuple(others))

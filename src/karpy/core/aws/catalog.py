@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.core.aws.instancetypes import Frame, frame, instance_type, sold_type
-from karpy.core.aws.offerings import Places, Shop
+from karpy.core.aws.offerings import OfferingBuilder, Places
 from karpy.model.ec2 import (
     AUTO_MODE_DOMAIN,
     AUTO_MODE_LABELS,
@@ -126,7 +126,7 @@ class _Assortment:
         """Bring the types up to date; return how many were built."""
         if region is self._region and settings == self.settings:
             return 0
-        shop = Shop(region.market, settings, places)
+        shop = OfferingBuilder(region.market, settings, places)
         made = 0
         sold: dict[str, InstanceType] = {}
         for info in sorted(region.types, key=_name):
@@ -145,7 +145,7 @@ class _Assortment:
         region: str,
         settings: InstanceSettings,
         operator: Ec2Settings,
-        shop: Shop,
+        shop: OfferingBuilder,
     ) -> InstanceType:
         framed = self._frames.get(info.name)
         memory = settings.memory_discovered.get(info.name)

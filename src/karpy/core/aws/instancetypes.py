@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.core.aws.capacity import TRAITS, capacity, overhead
-from karpy.core.aws.offerings import Shop
+from karpy.core.aws.offerings import OfferingBuilder
 from karpy.core.lifecycle.changes import Count
 from karpy.model.ec2 import (
     AUTO_MODE_DOMAIN,
@@ -134,13 +134,13 @@ def frame(
     return Frame(requirements, amounts, overhead(info, settings, amounts))
 
 
-def instance_type(info: InstanceTypeInfo, frame: Frame, shop: Shop) -> InstanceType:
+def instance_type(info: InstanceTypeInfo, frame: Frame, shop: OfferingBuilder) -> InstanceType:
     """Return an instance type with all its offerings."""
     return sold_type(info, frame, shop, shop.offerings(info))
 
 
 def sold_type(
-    info: InstanceTypeInfo, frame: Frame, shop: Shop, offerings: PriceList
+    info: InstanceTypeInfo, frame: Frame, shop: OfferingBuilder, offerings: PriceList
 ) -> InstanceType:
     """Return an instance type with these offerings."""
     reservations = shop.reservations(info)

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from karpy.core.aws.bootstrap import Bootstrap
 from karpy.core.aws.images import image_for
-from karpy.core.aws.tags import CLUSTER_NAME, Owner, ec2_tags, machine_tags
+from karpy.core.aws.tags import CLUSTER_NAME, MachineOwner, ec2_tags, machine_tags
 from karpy.core.aws.userdata import ImageFamily, encoded_user_data
 from karpy.model.ec2 import (
     CAPACITY_RESERVATION_INTERRUPTIBLE,
@@ -54,14 +54,14 @@ class TemplateKind(Struct, frozen=True):
     is_interruptible: bool = False
 
 
-class Batch(Struct, frozen=True):
+class LaunchProperties(Struct, frozen=True):
     """The properties of a launch that all its templates have in common."""
 
     node_class: Ec2NodeClass
     family: ImageFamily
     bootstrap: Bootstrap
     """Without maxPods, which differs between the templates."""
-    owner: Owner
+    owner: MachineOwner
     capacity_type: str
     tenancy: str = "default"
     region: str = ""
@@ -124,7 +124,7 @@ def _value(offer: Offering, key: str) -> str:
     return min(found.values) if found is not None and found.values else ""
 
 
-def launch_template(batch: Batch, kind: TemplateKind) -> LaunchTemplate:
+def launch_template(batch: LaunchProperties, kind: TemplateKind) -> LaunchTemplate:
     """Return the template of one kind of machines; raise UserDataInvalid."""
     data = _data(batch, kind)
     digest = sha256(msgspec.json.encode(data, order="sorted")).digest()
@@ -139,7 +139,7 @@ def user_data_bytes(template: LaunchTemplate) -> int:
     return len(b64decode(template.data["UserData"]))
 
 
-def template_tags(batch: Batch) -> list[dict[str, str]]:
+def template_tags(batch: LaunchProperties) -> list[dict[str, str]]:
     """Return the tags of a launch template."""
     tags = machine_tags(batch.node_class.spec.tags, batch.owner)
     return ec2_tags({**tags, CLUSTER_NAME: batch.owner.cluster})
@@ -150,7 +150,7 @@ def disks_of(spec: Ec2NodeClassSpec, family: ImageFamily) -> Sequence[DiskMappin
     return spec.disks or family.disks
 
 
-def _data(batch: Batch, kind: TemplateKind) -> dict[str, Any]:
+def _data(batch: LaunchProperties, kind: TemplateKind) -> dict[str, Any]:
     spec = batch.node_class.spec
     kubelet = batch.bootstrap.kubelet
     pods = kubelet.max_pods if kubelet.max_pods is not None else kind.max_pods
@@ -175,7 +175,7 @@ def _data(batch: Batch, kind: TemplateKind) -> dict[str, Any]:
     return data | _reservation(batch, kind)
 
 
-def _metadata(batch: Batch) -> dict[str, Any]:
+def _metadata(batch: LaunchProperties) -> dict[str, Any]:
     options = batch.node_class.spec.metadata_options
     if options is None:
         ipv6 = "enabled" if batch.bootstrap.is_ipv6 else "disabled"
@@ -193,7 +193,7 @@ def _metadata(batch: Batch) -> dict[str, Any]:
     return {**written, "InstanceMetadataTags": "disabled"}
 
 
-def _interfaces(batch: Batch, kind: TemplateKind) -> list[dict[str, Any]]:
+def _interfaces(batch: LaunchProperties, kind: TemplateKind) -> list[dict[str, Any]]:
     spec = batch.node_class.spec
     if spec.network_interfaces:
         return [
@@ -206,7 +206,9 @@ def _interfaces(batch: Batch, kind: TemplateKind) -> list[dict[str, Any]]:
     return [_interface(batch, None, 0, "")]
 
 
-def _interface(batch: Batch, card: int | None, device: int, type_: str) -> dict[str, Any]:
+def _interface(
+    batch: LaunchProperties, card: int | None, device: int, type_: str
+) -> dict[str, Any]:
     spec, groups = batch.node_class.spec, batch.node_class.status.security_groups
     made: dict[str, Any] = {"DeviceIndex": device, "Groups": [each.id for each in groups]}
     if card is not None:
@@ -233,7 +235,7 @@ def _interface(batch: Batch, card: int | None, device: int, type_: str) -> dict[
     return made
 
 
-def _placement(batch: Batch) -> dict[str, Any]:
+def _placement(batch: LaunchProperties) -> dict[str, Any]:
     placement: dict[str, Any] = {"Tenancy": batch.tenancy}
     if batch.placement_group:
         placement["GroupId"] = batch.placement_group
@@ -242,7 +244,7 @@ def _placement(batch: Batch) -> dict[str, Any]:
     return placement
 
 
-def _tags(batch: Batch) -> list[dict[str, Any]]:
+def _tags(batch: LaunchProperties) -> list[dict[str, Any]]:
     tags = ec2_tags(machine_tags(batch.node_class.spec.tags, batch.owner))
     made = ["network-interface"]
     if batch.capacity_type == SPOT:
@@ -250,7 +252,7 @@ def _tags(batch: Batch) -> list[dict[str, Any]]:
     return [{"ResourceType": each, "Tags": tags} for each in made]
 
 
-def _reservation(batch: Batch, kind: TemplateKind) -> dict[str, Any]:
+def _reservation(batch: LaunchProperties, kind: TemplateKind) -> dict[str, Any]:
     """Return the fields that bind machines to a capacity reservation, or exclude all of them."""
     if not batch.reserves:
         return {}

@@ -18,9 +18,9 @@ from karpy.model.ec2 import (
     ZONE_ID,
     AmiFamily,
     CapacityReservation,
+    Ec2Market,
     InstanceSettings,
     InstanceTypeInfo,
-    Market,
 )
 from karpy.model.ec2nodeclass import NetworkInterface
 from karpy.model.instances import Offering, PriceList
@@ -91,10 +91,10 @@ class Places:
         return offering
 
 
-class Shop:
+class OfferingBuilder:
     """The offerings of a region under the settings of one EC2NodeClass."""
 
-    def __init__(self, market: Market, settings: InstanceSettings, places: Places) -> None:
+    def __init__(self, market: Ec2Market, settings: InstanceSettings, places: Places) -> None:
         """Take prices and availability, the settings, and the cache of places."""
         self._market = market
         self._settings = settings

@@ -25,7 +25,7 @@ _PROFILE_NAME_MAX: Final = 128
 _PROFILE_NAME: Final = re.compile(r"[\w+=,.@-]{1,128}", re.ASCII)
 
 
-class Owner(Struct, frozen=True, gc=False):
+class MachineOwner(Struct, frozen=True, gc=False):
     """The cluster, EC2NodeClass and NodePool of a machine."""
 
     cluster: str
@@ -43,7 +43,7 @@ def restricted_tags(tags: Mapping[str, str]) -> list[str]:
     return sorted(key for key in tags if _RESTRICTED.fullmatch(key))
 
 
-def machine_tags(tags: Mapping[str, str], owner: Owner) -> dict[str, str]:
+def machine_tags(tags: Mapping[str, str], owner: MachineOwner) -> dict[str, str]:
     """Return the tags of a machine, its volumes and interfaces."""
     return {
         **tags,

@@ -15,7 +15,7 @@ from karpy.core.aws.bootstrap import (
     RAID0,
     SHELL,
     Bootstrap,
-    Part,
+    MimePart,
     UserDataInvalid,
     is_mime,
     kubelet_flags,
@@ -50,10 +50,10 @@ def _al2_user_data(bootstrap: Bootstrap) -> str:
     parts = []
     if bootstrap.user_data:
         written = bootstrap.user_data
-        parts = read_parts(written) if is_mime(written) else [Part(SHELL, written)]
-    return write_parts([*parts, Part(SHELL, _AL2_SCRIPT + _bootstrap_command(bootstrap))]).replace(
-        "\r", ""
-    )
+        parts = read_parts(written) if is_mime(written) else [MimePart(SHELL, written)]
+    return write_parts(
+        [*parts, MimePart(SHELL, _AL2_SCRIPT + _bootstrap_command(bootstrap))]
+    ).replace("\r", "")
 
 
 def _bootstrap_command(bootstrap: Bootstrap) -> str:
@@ -75,16 +75,16 @@ def _bootstrap_command(bootstrap: Bootstrap) -> str:
 def _al2023_user_data(bootstrap: Bootstrap) -> str:
     """Return the user's parts, then a NodeConfig, which overrides those of the user."""
     return write_parts(
-        [*_own_parts(bootstrap.user_data), Part(NODE_CONFIG, _node_config(bootstrap))]
+        [*_own_parts(bootstrap.user_data), MimePart(NODE_CONFIG, _node_config(bootstrap))]
     )
 
 
-def _own_parts(text: str) -> list[Part]:
+def _own_parts(text: str) -> list[MimePart]:
     if not text:
         return []
     if is_mime(text):
         return read_parts(text)
-    return [Part(NODE_CONFIG if _is_mapping(text) else SHELL, text)]
+    return [MimePart(NODE_CONFIG if _is_mapping(text) else SHELL, text)]
 
 
 def _is_mapping(text: str) -> bool:

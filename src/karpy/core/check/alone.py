@@ -20,12 +20,19 @@ from msgspec import Struct
 
 from karpy.core.check.breaches import Rule
 from karpy.core.check.constraints import Domains, join_domains, may_be_in, required_terms, tolerates
-from karpy.core.check.market import Machine, Stock, template_of
-from karpy.core.check.neighbours import Group, groups_of
+from karpy.core.check.market import PossibleMachine, Stock, template_of
+from karpy.core.check.neighbours import SelectedPods, groups_of
 from karpy.core.check.options import lack_of_variety, remaining
-from karpy.core.check.scene import LaunchPlace, Place, PlannedCluster, Resident, Tally, settled
+from karpy.core.check.scene import (
+    DomainTally,
+    LaunchPlace,
+    Place,
+    PlannedCluster,
+    Resident,
+    settled,
+)
 from karpy.core.check.spreads import (
-    Spread,
+    CheckedSpread,
     as_spread,
     hard_spreads,
     node_domains,
@@ -53,7 +60,7 @@ from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 
 
-class Host(Struct, frozen=True, gc=False):
+class PossibleHost(Struct, frozen=True, gc=False):
     """A machine that could run the pod."""
 
     pool: str
@@ -72,19 +79,19 @@ def why_not_alone(snapshot: Snapshot, verdict: Verdict, pod: str) -> tuple[Rule,
     """
     rules: set[Rule] = set()
     for outcome in try_alone(PlannedCluster(snapshot, verdict), pod):
-        if isinstance(outcome, Host):
+        if isinstance(outcome, PossibleHost):
             return None
         rules.add(outcome)
     return tuple(rule for rule in Rule if rule in rules)
 
 
-def find_hosts(snapshot: Snapshot, verdict: Verdict, pod: str) -> tuple[Host, ...]:
+def find_hosts(snapshot: Snapshot, verdict: Verdict, pod: str) -> tuple[PossibleHost, ...]:
     """Return every machine that could run a refused pod."""
     outcomes = try_alone(PlannedCluster(snapshot, verdict), pod)
-    return tuple(dict.fromkeys(each for each in outcomes if isinstance(each, Host)))
+    return tuple(dict.fromkeys(each for each in outcomes if isinstance(each, PossibleHost)))
 
 
-def try_alone(cluster: PlannedCluster, key: str) -> Iterator[Host | Rule]:
+def try_alone(cluster: PlannedCluster, key: str) -> Iterator[PossibleHost | Rule]:
     """Yield the outcome of each try: a machine that could run the pod, or a rule against it."""
     pod = cluster.pods[key]
     volumes, problems = volumes_of(pod, cluster.snapshot.storage)
@@ -102,9 +109,9 @@ def try_alone(cluster: PlannedCluster, key: str) -> Iterator[Host | Rule]:
 
 def _try_pools(
     cluster: PlannedCluster, pod: Pod, volumes: Sequence[Volume]
-) -> Iterator[Host | Rule]:
+) -> Iterator[PossibleHost | Rule]:
     for pool in cluster.market.pools_with_offerings:
-        outcomes: list[Host | Rule] = [Rule.TAINT]
+        outcomes: list[PossibleHost | Rule] = [Rule.TAINT]
         if tolerates(pod.rules.tolerations, pool.taints):
             outcomes = list(_try_pool(cluster, pod, pool, volumes))
         yield from outcomes
@@ -114,7 +121,7 @@ def _try_pools(
 
 def _try_pool(
     cluster: PlannedCluster, pod: Pod, pool: NodePool, volumes: Sequence[Volume]
-) -> Iterator[Host | Rule]:
+) -> Iterator[PossibleHost | Rule]:
     template = template_of(pool)
     for required, topology in product(required_terms(pod), _volume_choices(volumes)):
         strict, by_volumes = collect(required), collect(topology)
@@ -152,11 +159,11 @@ def _try_types(
     pool: NodePool,
     requirements: Requirements,
     required: tuple[Requirement, ...],
-) -> Iterator[Host | Rule]:
+) -> Iterator[PossibleHost | Rule]:
     """Try each type, then the rules about all types that fit."""
     stock = cluster.market.stock(pool, requirements)
     left = remaining(cluster, pool)
-    hosts: dict[str, list[Machine]] = {}
+    hosts: dict[str, list[PossibleMachine]] = {}
     for name in stock.types:
         found = _try_type(cluster, pod, stock, name, left)
         if isinstance(found, Rule):
@@ -178,12 +185,12 @@ def _try_types(
     else:
         for name, machines in hosts.items():
             for each in machines:
-                yield Host(pool.name, name, each.offering.zone, each.offering.capacity_type)
+                yield PossibleHost(pool.name, name, each.offering.zone, each.offering.capacity_type)
 
 
 def _try_type(
     cluster: PlannedCluster, pod: Pod, stock: Stock, name: str, left: Resources
-) -> list[Machine] | Rule:
+) -> list[PossibleMachine] | Rule:
     """Return the machines of a type that have room for the pod, or the rule that excludes all."""
     instance_type = stock.types[name]
     machines = stock.machines(name)
@@ -202,7 +209,7 @@ def _try_type(
     return [each for each in machines if fits(total, each.allocatable)] or Rule.RESOURCES
 
 
-def _satisfies(machine: Machine, required: Sequence[Requirement]) -> bool:
+def _satisfies(machine: PossibleMachine, required: Sequence[Requirement]) -> bool:
     """Check each requirement as it is written: merged with others it may allow more."""
     return all(may_be_in(machine.values(each.key), each) for each in required)
 
@@ -212,7 +219,7 @@ def _fits_limits(instance_type: InstanceType, left: Resources) -> bool:
     return all(capacity.get(resource, 0) <= amount for resource, amount in left.items())
 
 
-def _cheapest(stock: Stock, names: dict[str, list[Machine]]) -> list[InstanceType]:
+def _cheapest(stock: Stock, names: dict[str, list[PossibleMachine]]) -> list[InstanceType]:
     def price(name: str) -> tuple[int, str]:
         return min(each.offering.price for each in stock.machines(name)), name
 
@@ -304,13 +311,13 @@ def _anti_affinity_owners(cluster: PlannedCluster, pod: Pod) -> dict[str, list[R
 
 
 def _domains_for_spread(
-    cluster: PlannedCluster, pod: Pod, spread: Spread, strict: Requirements
+    cluster: PlannedCluster, pod: Pod, spread: CheckedSpread, strict: Requirements
 ) -> AllowedDomains:
     """Return the domains where count + self - minimum is within maxSkew."""
     selected = select_counted(cluster, spread)
-    count = Tally(_possible_domains(cluster, each, spread.key) for each in selected)
+    count = DomainTally(_possible_domains(cluster, each, spread.key) for each in selected)
     surely = filter(partial(_surely_counts, cluster, spread), selected)
-    sure = Tally(settled(_stated_domains(cluster, each, spread.key) for each in surely))
+    sure = DomainTally(settled(_stated_domains(cluster, each, spread.key) for each in surely))
     existing = node_domains(filter(spread.filter.counts, cluster.nodes), spread.key)
     pools = cluster.market.pools_ready
     known = existing | offered_domains(cluster, spread.key, pools, spread.filter.tolerations)
@@ -324,7 +331,7 @@ def _domains_for_spread(
     return AllowedDomains(Rule.SPREAD, spread.key, left, is_pinned=True)
 
 
-def _surely_counts(cluster: PlannedCluster, spread: Spread, resident: Resident) -> bool:
+def _surely_counts(cluster: PlannedCluster, spread: CheckedSpread, resident: Resident) -> bool:
     """
     Say whether a spread surely counts a pod, judged by the stated requirements of its place.
 
@@ -335,7 +342,7 @@ def _surely_counts(cluster: PlannedCluster, spread: Spread, resident: Resident) 
 
 
 def _domains_for_affinity(
-    cluster: PlannedCluster, pod: Pod, group: Group, strict: Requirements
+    cluster: PlannedCluster, pod: Pod, group: SelectedPods, strict: Requirements
 ) -> AllowedDomains:
     """Return the domains that surely have a selected pod; all if the pod may be the first."""
     selected = cluster.pod_index.select(*group.scopes)
@@ -343,7 +350,7 @@ def _domains_for_affinity(
     may_be = [_possible_domains(cluster, each, group.key) for each in selected]
     if group.selects(pod) and not any(each.values or each.is_open for each in may_be):
         return AllowedDomains(Rule.AFFINITY, group.key, known, is_pinned=True)
-    sure = Tally(settled(_stated_domains(cluster, each, group.key) for each in selected))
+    sure = DomainTally(settled(_stated_domains(cluster, each, group.key) for each in selected))
     left = frozenset(domain for domain in known if sure[domain])
     return AllowedDomains(Rule.AFFINITY, group.key, left, is_pinned=False)
 
@@ -352,7 +359,7 @@ def _domains_without(
     cluster: PlannedCluster, key: str, others: list[Resident], strict: Requirements
 ) -> AllowedDomains:
     """Return the domains where surely none of the other pods is."""
-    count = Tally(_possible_domains(cluster, each, key) for each in others)
+    count = DomainTally(_possible_domains(cluster, each, key) for each in others)
     left = frozenset(domain for domain in _known_domains(cluster, key, strict) if not count[domain])
     return AllowedDomains(Rule.ANTI_AFFINITY, key, left, is_pinned=False)
 

@@ -65,7 +65,7 @@ Overlaid: TypeAlias = dict[Target, list[NodeOverlay]]
 """The overlays of each target, the effective one first."""
 
 
-class Machine(Struct, frozen=True, gc=False):
+class PossibleMachine(Struct, frozen=True, gc=False):
     """An instance type with one of its offerings, as the cloud may pick it for a launch."""
 
     instance_type: InstanceType
@@ -109,7 +109,7 @@ class LowestPrice(Struct, frozen=True, gc=False):
     """Zone and capacity type."""
 
 
-def find_lowest_price(machines: Sequence[Machine]) -> LowestPrice:
+def find_lowest_price(machines: Sequence[PossibleMachine]) -> LowestPrice:
     """Return the lowest price of at least one machine."""
     price = min(each.offering.price for each in machines)
     cheapest = [each.offering for each in machines if each.offering.price == price]
@@ -119,19 +119,19 @@ def find_lowest_price(machines: Sequence[Machine]) -> LowestPrice:
 class Stock:
     """The machines of a NodePool under given requirements; launches with equal ones share it."""
 
-    def __init__(self, pool: NodePool, granted: Requirements, market: "Market") -> None:
+    def __init__(self, pool: NodePool, granted: Requirements, market: "PoolCatalog") -> None:
         self.pool = pool
         self.granted = granted
         self.types = market.types[pool.name]
         self._market = market
-        self._machines: dict[str, tuple[Machine, ...]] = {}
+        self._machines: dict[str, tuple[PossibleMachine, ...]] = {}
         self._rooms: dict[str, tuple[Room, ...]] = {}
         self._lowest_prices: dict[str, LowestPrice] = {}
         self._lacking: dict[Alternatives, frozenset[str]] = {}
         self._domains: dict[tuple[str, str], Domains] = {}
         self._most: dict[tuple[str, str], int] = {}
 
-    def machines(self, name: str) -> tuple[Machine, ...]:
+    def machines(self, name: str) -> tuple[PossibleMachine, ...]:
         """Return the machines of a type; none if it is excluded or not launchable."""
         if name not in self._machines:
             self._machines[name] = tuple(self._find_machines(self.types.get(name)))
@@ -146,11 +146,11 @@ class Stock:
             for offering in instance_type.offerings
         )
 
-    def _find_machines(self, instance_type: InstanceType | None) -> list[Machine]:
+    def _find_machines(self, instance_type: InstanceType | None) -> list[PossibleMachine]:
         if instance_type is None or why_disjoint(self.granted, instance_type.requirements):
             return []
         return [
-            Machine(instance_type, offering, self.granted)
+            PossibleMachine(instance_type, offering, self.granted)
             for offering in instance_type.offerings
             if offering.is_launchable
             and not why_incompatible(self.granted, offering.requirements, self._market.well_known)
@@ -248,7 +248,7 @@ class Stock:
         return self._domains[key, name]
 
 
-class Market:
+class PoolCatalog:
     """The NodePools of a snapshot, their instance types, and the daemons on their nodes."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -290,7 +290,7 @@ class Market:
             self._stocks[signature] = Stock(pool, granted, self)
         return self._stocks[signature]
 
-    def daemons_on(self, machine: Machine, pool: NodePool) -> _Daemons:
+    def daemons_on(self, machine: PossibleMachine, pool: NodePool) -> _Daemons:
         """Return the DaemonSets that may run a pod on a machine."""
         hosted = self._hosted_by(pool)
         return tuple(

@@ -27,18 +27,25 @@ from msgspec import Struct
 
 from karpy.core.check.breaches import Breach, Rule
 from karpy.core.check.constraints import Domains
-from karpy.core.check.scene import Place, PlannedCluster, Resident, Scope, Tally, affinity_scope
+from karpy.core.check.scene import (
+    DomainTally,
+    Place,
+    PlannedCluster,
+    PodScope,
+    Resident,
+    affinity_scope,
+)
 from karpy.model.constraints import AffinityTerm
 from karpy.model.labels import normalise
 from karpy.model.pods import Pod
 from karpy.model.resources import CPU, MEMORY
 
 
-class Group(Struct, frozen=True):
+class SelectedPods(Struct, frozen=True):
     """The pods that every scope selects, seen by the domains of one key."""
 
     key: str
-    scopes: tuple[Scope, ...]
+    scopes: tuple[PodScope, ...]
 
     def selects(self, pod: Pod) -> bool:
         return all(scope.selects(pod) for scope in self.scopes)
@@ -46,18 +53,18 @@ class Group(Struct, frozen=True):
 
 def groups_of(
     terms: Iterable[AffinityTerm], pod: Pod, cluster: PlannedCluster
-) -> tuple[Group, ...]:
+) -> tuple[SelectedPods, ...]:
     """Return the group of pods that each term of a pod is about."""
     namespaces = cluster.snapshot.namespaces
     return tuple(
-        Group(normalise(term.topology_key), (affinity_scope(term, pod, namespaces),))
+        SelectedPods(normalise(term.topology_key), (affinity_scope(term, pod, namespaces),))
         for term in terms
     )
 
 
 def check_anti_affinity(cluster: PlannedCluster) -> Iterator[Breach]:
     """Yield a breach for pods that may share a domain despite anti-affinity."""
-    owners: dict[Group, list[Resident]] = {}
+    owners: dict[SelectedPods, list[Resident]] = {}
     for resident in cluster.pod_index.residents:
         for group in groups_of(resident.pod.rules.anti_affinity, resident.pod, cluster):
             owners.setdefault(group, []).append(resident)
@@ -65,11 +72,13 @@ def check_anti_affinity(cluster: PlannedCluster) -> Iterator[Breach]:
         yield from _check_apart(cluster, group, residents)
 
 
-def _check_apart(cluster: PlannedCluster, group: Group, owners: list[Resident]) -> Iterator[Breach]:
+def _check_apart(
+    cluster: PlannedCluster, group: SelectedPods, owners: list[Resident]
+) -> Iterator[Breach]:
     selected = cluster.pod_index.select(*group.scopes)
     new = [each for each in selected if each.is_new]
-    all_counts = Tally(each.place.domains(group.key) for each in selected)
-    new_counts = Tally(each.place.domains(group.key) for each in new)
+    all_counts = DomainTally(each.place.domains(group.key) for each in selected)
+    new_counts = DomainTally(each.place.domains(group.key) for each in new)
     for owner in owners:
         domains = owner.place.domains(group.key)
         own = int(owner.is_new and group.selects(owner.pod))
@@ -86,7 +95,7 @@ def _first_sharing(domains: Domains, key: str, residents: Iterable[Resident]) ->
     return next(each for each in residents if domains.may_meet(each.place.domains(key)))
 
 
-class PlacedPods:
+class PodDomains:
     """The placed pods of a group: how many are on each node, and surely in each domain."""
 
     def __init__(self, key: str, residents: Iterable[Resident] = ()) -> None:
@@ -124,16 +133,16 @@ class GradualPlacement:
     """Places pods one by one, a pod with affinity once its terms are met."""
 
     def __init__(self, cluster: PlannedCluster) -> None:
-        self.with_affinity: dict[Resident, tuple[Group, ...]] = {
+        self.with_affinity: dict[Resident, tuple[SelectedPods, ...]] = {
             each: groups_of(each.pod.rules.affinity, each.pod, cluster)
             for each in sorted(cluster.pod_index.residents, key=_largest_first)
             if each.is_new and each.pod.rules.affinity
         }
-        self._groups: dict[Resident, list[Group]] = {}
-        self._placed: dict[Group, PlacedPods] = {}
+        self._groups: dict[Resident, list[SelectedPods]] = {}
+        self._placed: dict[SelectedPods, PodDomains] = {}
         for group in (group for groups in self.with_affinity.values() for group in groups):
             if group not in self._placed:
-                self._placed[group] = PlacedPods(group.key)
+                self._placed[group] = PodDomains(group.key)
                 for resident in cluster.pod_index.select(*group.scopes):
                     self._groups.setdefault(resident, []).append(group)
 
@@ -160,7 +169,7 @@ class GradualPlacement:
                     left.append(each)
         return left
 
-    def _is_met(self, resident: Resident, group: Group) -> bool:
+    def _is_met(self, resident: Resident, group: SelectedPods) -> bool:
         placed = self._placed[group]
         return placed.is_near(resident.place) or may_be_first(resident, group, placed)
 
@@ -170,7 +179,7 @@ def _largest_first(resident: Resident) -> tuple[int, int, datetime, str]:
     return -pod.requests.get(CPU, 0), -pod.requests.get(MEMORY, 0), pod.created, pod.uid
 
 
-def may_be_first(resident: Resident, group: Group, placed: PlacedPods) -> bool:
+def may_be_first(resident: Resident, group: SelectedPods, placed: PodDomains) -> bool:
     """Say whether a pod may be placed as the first of its group."""
     return group.selects(resident.pod) and placed.is_alone_at(resident.place)
 
@@ -209,7 +218,7 @@ def _breach(rule: Rule, resident: Resident, placement: GradualPlacement) -> Brea
 def _check_terms_together(
     cluster: PlannedCluster, placement: GradualPlacement, unmet: set[Resident]
 ) -> Iterator[Breach]:
-    placed_by_groups: dict[tuple[Group, ...], list[tuple[Group, PlacedPods]]] = {}
+    placed_by_groups: dict[tuple[SelectedPods, ...], list[tuple[SelectedPods, PodDomains]]] = {}
     for resident, groups in placement.with_affinity.items():
         if len(groups) == 1 or resident in unmet:
             continue
@@ -222,10 +231,10 @@ def _check_terms_together(
 
 
 def _match_all(
-    cluster: PlannedCluster, groups: tuple[Group, ...]
-) -> list[tuple[Group, PlacedPods]]:
+    cluster: PlannedCluster, groups: tuple[SelectedPods, ...]
+) -> list[tuple[SelectedPods, PodDomains]]:
     """Return, for the key of each group, the pods that are in all groups."""
     scopes = tuple(dict.fromkeys(scope for group in groups for scope in group.scopes))
     members = cluster.pod_index.select(*scopes)
     keys = dict.fromkeys(group.key for group in groups)
-    return [(Group(key, scopes), PlacedPods(key, members)) for key in keys]
+    return [(SelectedPods(key, scopes), PodDomains(key, members)) for key in keys]

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from karpy.core.check.breaches import Breach, Rule
 from karpy.core.check.constraints import Alternatives, Domains, as_domains, holds_surely
-from karpy.core.check.market import LowestPrice, Market, Room, Stock, find_lowest_price
+from karpy.core.check.market import LowestPrice, PoolCatalog, Room, Stock, find_lowest_price
 from karpy.model.constraints import (
     AffinityTerm,
     LabelSelector,
@@ -179,7 +179,7 @@ class Resident(Struct, frozen=True, eq=False):
     """Whether the plan puts the pod there; otherwise it is bound already."""
 
 
-class Scope(Struct, frozen=True):
+class PodScope(Struct, frozen=True):
     """The pods that a rule selects; `namespaces` is None for all namespaces."""
 
     namespaces: frozenset[str] | None
@@ -216,7 +216,7 @@ class PodIndex:
                 self._by_label.setdefault(label, []).append(label_set)
         self._by_label_set[label_set].append(resident)
 
-    def select(self, *scopes: Scope) -> list[Resident]:
+    def select(self, *scopes: PodScope) -> list[Resident]:
         """Return the pods that every scope selects."""
         found: list[Resident] = []
         for label_set in self._candidates(scopes[0]):
@@ -225,7 +225,7 @@ class PodIndex:
                 found += members
         return found
 
-    def _candidates(self, scope: Scope) -> Iterable[LabelSet]:
+    def _candidates(self, scope: PodScope) -> Iterable[LabelSet]:
         """Return all label sets, or only those with a label that the selector requires."""
         for wanted in scope.selector.expressions if scope.selector else ():
             if len(wanted.values) == 1 and not wanted.complement:
@@ -233,7 +233,7 @@ class PodIndex:
         return self._by_label_set
 
 
-class Tally:
+class DomainTally:
     """Number of pods that are or may be in each domain of a key."""
 
     def __init__(self, domains: Iterable[Domains]) -> None:
@@ -265,20 +265,20 @@ def settled(domains: Iterable[Domains]) -> list[Domains]:
     return [each for each in domains if each.settled is not None]
 
 
-def spread_scope(spread: SpreadConstraint, pod: Pod) -> Scope:
+def spread_scope(spread: SpreadConstraint, pod: Pod) -> PodScope:
     """Return which pods a spread constraint of a pod counts."""
     selector = resolve_label_keys(spread.selector, pod.labels, spread.match_label_keys)
-    return Scope(frozenset({pod.namespace}), selector)
+    return PodScope(frozenset({pod.namespace}), selector)
 
 
 def affinity_scope(
     term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]
-) -> Scope:
+) -> PodScope:
     """Return which pods an affinity or anti-affinity term of a pod selects."""
     selector = resolve_label_keys(
         term.selector, pod.labels, term.match_label_keys, term.mismatch_label_keys
     )
-    return Scope(_namespaces_of(term, pod, namespaces), selector)
+    return PodScope(_namespaces_of(term, pod, namespaces), selector)
 
 
 def _namespaces_of(
@@ -378,7 +378,7 @@ class PlannedCluster:
     def __init__(self, snapshot: Snapshot, verdict: Verdict) -> None:
         self.snapshot = snapshot
         self.verdict = verdict
-        self.market = Market(snapshot)
+        self.market = PoolCatalog(snapshot)
         self.pods = {pod.key: pod for pod in snapshot.pods}
         self._seen: set[str] = set()
         nominated: dict[str, list[Pod]] = {}

@@ -36,12 +36,12 @@ from karpy.core.check.constraints import (
     tolerates,
 )
 from karpy.core.check.scene import (
+    DomainTally,
     NodePlace,
     Place,
     PlannedCluster,
+    PodScope,
     Resident,
-    Scope,
-    Tally,
     settled,
     spread_scope,
 )
@@ -92,10 +92,10 @@ class NodeFilter(Struct, frozen=True):
         return self.tolerations is None or tolerates(self.tolerations, place.taints)
 
 
-class Spread(Struct, frozen=True):
+class CheckedSpread(Struct, frozen=True):
     """A spread constraint with its node filter; equal for all its carriers."""
 
-    scope: Scope
+    scope: PodScope
     max_skew: int
     min_domains: int | None
     filter: NodeFilter
@@ -105,11 +105,11 @@ class Spread(Struct, frozen=True):
         return self.filter.key
 
 
-def as_spread(constraint: SpreadConstraint, pod: Pod) -> Spread:
+def as_spread(constraint: SpreadConstraint, pod: Pod) -> CheckedSpread:
     """Return a spread constraint of a pod with selector and node filter resolved."""
     key = normalise(constraint.topology_key)
     tolerations = pod.rules.tolerations if constraint.honors_taints else None
-    return Spread(
+    return CheckedSpread(
         spread_scope(constraint, pod),
         constraint.max_skew,
         constraint.min_domains,
@@ -119,7 +119,7 @@ def as_spread(constraint: SpreadConstraint, pod: Pod) -> Spread:
 
 def check_spreads(cluster: PlannedCluster) -> Iterator[Breach]:
     """Yield a breach for spread constraints that hold in no order of binding."""
-    carriers: dict[Spread, list[Resident]] = {}
+    carriers: dict[CheckedSpread, list[Resident]] = {}
     for resident in cluster.pod_index.residents:
         for constraint in hard_spreads(resident.pod, cluster.snapshot) if resident.is_new else ():
             carriers.setdefault(as_spread(constraint, resident.pod), []).append(resident)
@@ -133,7 +133,7 @@ def check_spreads(cluster: PlannedCluster) -> Iterator[Breach]:
 
 
 def select_counted(
-    cluster: PlannedCluster, spread: Spread, *, surely: bool = False
+    cluster: PlannedCluster, spread: CheckedSpread, *, surely: bool = False
 ) -> list[Resident]:
     """Return the pods that a constraint selects, at places that may count or surely count."""
     selected = cluster.pod_index.select(spread.scope)
@@ -143,11 +143,14 @@ def select_counted(
 
 
 def _check_spread(
-    spread: Spread, carriers: list[Resident], selected: list[Resident], domains: frozenset[str]
+    spread: CheckedSpread,
+    carriers: list[Resident],
+    selected: list[Resident],
+    domains: frozenset[str],
 ) -> Iterator[Breach]:
     before = _tally(spread, (each for each in selected if not each.is_new))
     counted = _tally(spread, (each for each in carriers if spread.scope.selects(each.pod)))
-    sure = Tally(settled(each.place.domains(spread.key) for each in selected))
+    sure = DomainTally(settled(each.place.domains(spread.key) for each in selected))
     reported: set[str] = set()
     for carrier in carriers:
         own = carrier.place.domains(spread.key)
@@ -163,11 +166,11 @@ def _check_spread(
                 yield Breach(Rule.SPREAD, carrier.place.name, carrier.pod.key, detail)
 
 
-def _tally(spread: Spread, residents: Iterable[Resident]) -> Tally:
-    return Tally(each.place.domains(spread.key) for each in residents)
+def _tally(spread: CheckedSpread, residents: Iterable[Resident]) -> DomainTally:
+    return DomainTally(each.place.domains(spread.key) for each in residents)
 
 
-def _emptiest(spread: Spread, domains: frozenset[str], sure: Tally) -> int:
+def _emptiest(spread: CheckedSpread, domains: frozenset[str], sure: DomainTally) -> int:
     """Return the least count; if minDomains needs more domains, launches may open them."""
     missing = (spread.min_domains or 0) - len(domains)
     opened = sorted((sure[domain] for domain in sure.domains - domains), reverse=True)

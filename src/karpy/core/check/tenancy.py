@@ -12,7 +12,7 @@ from karpy.core.check.constraints import (
     hard_taints,
     missing_daemon_requests,
 )
-from karpy.core.check.market import Market
+from karpy.core.check.market import PoolCatalog
 from karpy.core.check.scene import LaunchPlace, NodePlace, Place, PlannedCluster
 from karpy.model.constraints import NodeTerm, first_untolerated
 from karpy.model.labels import HOSTNAME, INSTANCE_TYPE
@@ -88,7 +88,7 @@ def _clashes(port: HostPort, others: list[HostPort] | tuple[HostPort, ...]) -> b
     return any(port.clashes_with(other) for other in others)
 
 
-def _check_node_room(place: NodePlace, market: Market) -> Iterator[Breach]:
+def _check_node_room(place: NodePlace, market: PoolCatalog) -> Iterator[Breach]:
     """
     Yield a breach if the new pods do not fit beside bound pods and daemons that do not run yet.
 

@@ -17,7 +17,7 @@ from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
 from karpy.core.disruption.methods.repair import Repair
 from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
 from karpy.core.disruption.methods.staticdrift import StaticDrift
-from karpy.core.lifecycle.repair import Repair as LegacyRepair
+from karpy.core.lifecycle.repair import NodeRepair as LegacyRepair
 from karpy.core.lifecycle.repair import repair
 from karpy.core.scheduling.effort import KeepGoing, OutOfTime
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict

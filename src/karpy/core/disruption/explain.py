@@ -20,7 +20,7 @@ from karpy.core.disruption.consolidation import SINGLE_NODE, Consolidation, exam
 from karpy.core.disruption.decide import METHODS
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.lifts import (
-    Change,
+    ClusterChange,
     Lifted,
     RefusedNode,
     advice_on,
@@ -107,7 +107,7 @@ class Way(Struct, frozen=True, gc=False):
     """The changes after which a method would disrupt a node."""
 
     method: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ClusterChange, ...] = ()
     command: Command | None = None
     """The command of the method after these changes; None if it still refuses the node."""
     first: NodeRefusal | None = None
@@ -298,7 +298,7 @@ def _find_way(
     method: DisruptionMethod, snapshot: Snapshot, node: Node, answer: Command | NodeRefusal | None
 ) -> Way:
     """Remove one reason after the other until the method disrupts the node, or no change helps."""
-    changes = list[Change]()
+    changes = list[ClusterChange]()
     if isinstance(answer, NodeRefusal) and answer.why is NodeReason.NOT_CONSIDERED:
         answer = _ask(method, snapshot, node)
     first = _examined(answer, snapshot, node) if isinstance(answer, NodeRefusal) else None
@@ -314,7 +314,9 @@ def _find_way(
     return Way(method.name, tuple(changes), answer, first, outlook=outlook)
 
 
-def _blocked_way(method: DisruptionMethod, refused: RefusedNode, changes: list[Change]) -> Way:
+def _blocked_way(
+    method: DisruptionMethod, refused: RefusedNode, changes: list[ClusterChange]
+) -> Way:
     """Return a way whose last refusal no change removes, or only a change of its pods."""
     outlook = _outlook(method, refused.snapshot, refused.node)
     refused = replace(refused, refusal=_examined(refused.refusal, refused.snapshot, refused.node))

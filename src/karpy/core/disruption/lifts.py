@@ -36,7 +36,7 @@ from karpy.model.verdicts import NodeReason, NodeRefusal
 _PODS_NAMED: Final = 3
 
 
-class Change(Struct, frozen=True, gc=False):
+class ClusterChange(Struct, frozen=True, gc=False):
     """A change of the cluster that removes a reason to leave a node alone."""
 
     text: str
@@ -51,7 +51,7 @@ class Change(Struct, frozen=True, gc=False):
 class Lifted(Struct, frozen=True, gc=False):
     """A cluster after a change."""
 
-    change: Change
+    change: ClusterChange
     snapshot: Snapshot
 
 
@@ -124,7 +124,9 @@ def _lift_annotation(refused: RefusedNode) -> Lifted:
     assert record is not None
     rest = {name: value for name, value in record.meta.annotations.items() if name != key}
     bare = replace(record, meta=replace(record.meta, annotations=rest))
-    change = Change(f"remove the annotation `{key}` from Node `{record.name}`", refused.refusal.why)
+    change = ClusterChange(
+        f"remove the annotation `{key}` from Node `{record.name}`", refused.refusal.why
+    )
     return Lifted(change, _with_node(refused, replace(refused.node, node_record=bare)))
 
 
@@ -139,7 +141,7 @@ def _lift_protection(refused: RefusedNode) -> Lifted:
     text = f"remove the annotation `{DO_NOT_DISRUPT}` from {named(protected)}"
     if until is not None:
         text = f"wait until the annotation `{DO_NOT_DISRUPT}` protects {named(protected)} no more"
-    change = Change(text, refused.refusal.why, is_wait=until is not None, until=until)
+    change = ClusterChange(text, refused.refusal.why, is_wait=until is not None, until=until)
     return Lifted(change, _with_pods(refused.snapshot, bare))
 
 
@@ -153,7 +155,7 @@ def _lift_pod_budgets(refused: RefusedNode) -> Lifted:
         text += f" {named(sorted(names))} do"
     else:
         text = "; ".join(_easing(each) for each in held)
-    return Lifted(Change(text, refused.refusal.why), replace(refused.snapshot, budgets=rest))
+    return Lifted(ClusterChange(text, refused.refusal.why), replace(refused.snapshot, budgets=rest))
 
 
 def _easing(budget: DisruptionBudget) -> str:
@@ -177,16 +179,16 @@ def _lift_budget(refused: RefusedNode) -> Lifted:
     return Lifted(change, _with_policy(refused, replace(policy, budgets=())))
 
 
-def _change_of_budget(refused: RefusedNode, allowance: Allowance) -> Change:
+def _change_of_budget(refused: RefusedNode, allowance: Allowance) -> ClusterChange:
     policy, now, why = refused.policy, refused.snapshot.now, refused.refusal.why
     spans = find_spans(policy, refused.reason, allowance.nodes, now, now + WEEK)
     budgets = named([_budget_text(each, policy.budgets[each]) for each in spans[0].budgets])
     pool = f"NodePool {refused.node.pool}"
     if allowance.faults:
-        return Change(f"correct the budgets of {pool}: {allowance.faults[0]}", why)
+        return ClusterChange(f"correct the budgets of {pool}: {allowance.faults[0]}", why)
     if allowance.remaining:
         text = f"wait for other nodes of {pool}, which take what its budgets allow now"
-        return Change(text, why, is_wait=True)
+        return ClusterChange(text, why, is_wait=True)
     until = find_next(
         policy, refused.reason, allowance.nodes, more_than=allowance.consumed, since=now
     )
@@ -195,11 +197,11 @@ def _change_of_budget(refused: RefusedNode, allowance: Allowance) -> Change:
         if allowance.consumed == 1:
             taken = f"1 node of {pool} that is being deleted or not ready"
         text = f"wait for {taken}: {budgets} allows {allowance.allowed}"
-        return Change(text, why, is_wait=True, until=until)
+        return ClusterChange(text, why, is_wait=True, until=until)
     if until is not None:
         text = f"wait until {budgets} of {pool} allows more than none"
-        return Change(text, why, is_wait=True, until=until)
-    return Change(f"raise {budgets} of {pool}, which allows none", why)
+        return ClusterChange(text, why, is_wait=True, until=until)
+    return ClusterChange(f"raise {budgets} of {pool}, which allows none", why)
 
 
 def _budget_text(place: int, budget: Budget) -> str:
@@ -212,7 +214,7 @@ def _budget_text(place: int, budget: Budget) -> str:
 def _lift_consolidate_after(refused: RefusedNode) -> Lifted:
     policy = replace(refused.policy, consolidate_after=timedelta())
     text = f"set `consolidateAfter` of NodePool {refused.node.pool} to a duration: it is `Never`"
-    return Lifted(Change(text, refused.refusal.why), _with_policy(refused, policy))
+    return Lifted(ClusterChange(text, refused.refusal.why), _with_policy(refused, policy))
 
 
 def _lift_policy(refused: RefusedNode) -> Lifted:
@@ -220,7 +222,7 @@ def _lift_policy(refused: RefusedNode) -> Lifted:
     text = f"set `consolidationPolicy` of NodePool {refused.node.pool} to `{other.value}`"
     text += f": it is `{refused.policy.consolidation.value}`"
     policy = replace(refused.policy, consolidation=other)
-    return Lifted(Change(text, refused.refusal.why), _with_policy(refused, policy))
+    return Lifted(ClusterChange(text, refused.refusal.why), _with_policy(refused, policy))
 
 
 def _lift_pod_events(refused: RefusedNode) -> Lifted:
@@ -231,19 +233,19 @@ def _lift_pod_events(refused: RefusedNode) -> Lifted:
     until = refused.refusal.until
     if until is not None and until <= refused.snapshot.now:
         until, text = None, "wait until its NodeClaim has the condition Consolidatable"
-    change = Change(text, refused.refusal.why, is_wait=True, until=until)
+    change = ClusterChange(text, refused.refusal.why, is_wait=True, until=until)
     return Lifted(change, _with_node(refused, replace(refused.node, claim_record=quiet)))
 
 
 def _lift_nomination(refused: RefusedNode) -> Lifted:
     text = "wait for the pending pod that is nominated to it"
-    change = Change(text, refused.refusal.why, is_wait=True, until=refused.refusal.until)
+    change = ClusterChange(text, refused.refusal.why, is_wait=True, until=refused.refusal.until)
     return Lifted(change, _with_node(refused, replace(refused.node, nominated_until=None)))
 
 
 def _lift_backoff(refused: RefusedNode) -> Lifted:
     text = "wait until the pause after a command that failed is over"
-    change = Change(text, refused.refusal.why, is_wait=True, until=refused.refusal.until)
+    change = ClusterChange(text, refused.refusal.why, is_wait=True, until=refused.refusal.until)
     rest = {
         claim: until
         for claim, until in refused.snapshot.command_backoffs.items()
@@ -254,7 +256,7 @@ def _lift_backoff(refused: RefusedNode) -> Lifted:
 
 def _lift_buffer(refused: RefusedNode) -> Lifted:
     text = f"shrink the CapacityBuffer that keeps room there for {refused.refusal.detail}"
-    change = Change(text, refused.refusal.why)
+    change = ClusterChange(text, refused.refusal.why)
     return Lifted(change, _with_node(refused, replace(refused.node, buffer_pods=0)))
 
 
@@ -267,13 +269,13 @@ def _lift_young_pods(refused: RefusedNode) -> Lifted:
     young = {
         each.key: replace(each, created=old) for each in refused.snapshot.pods if each.created > old
     }
-    change = Change(text, refused.refusal.why, is_wait=True)
+    change = ClusterChange(text, refused.refusal.why, is_wait=True)
     return Lifted(change, _with_pods(refused.snapshot, young))
 
 
 def _lift_feature_gate(refused: RefusedNode) -> Lifted:
     settings = replace(refused.snapshot.settings, spot_to_spot_consolidation=True)
-    change = Change("open the feature gate `SpotToSpotConsolidation`", refused.refusal.why)
+    change = ClusterChange("open the feature gate `SpotToSpotConsolidation`", refused.refusal.why)
     return Lifted(change, replace(refused.snapshot, settings=settings))
 
 
@@ -292,7 +294,7 @@ def lift_unsettled_nodes(refused: RefusedNode) -> Lifted | None:
         for each in refused.snapshot.nodes
     )
     text = f"wait until no pod comes or goes on {named(sorted(closed))} for `consolidateAfter`"
-    change = Change(text, refused.refusal.why, is_wait=True, until=until)
+    change = ClusterChange(text, refused.refusal.why, is_wait=True, until=until)
     return Lifted(change, replace(refused.snapshot, nodes=nodes))
 
 
@@ -308,7 +310,7 @@ def lift_preferences(refused: RefusedNode) -> Lifted | None:
     if not bare:
         return None
     text = f"remove the preferences (preferred terms, `ScheduleAnyway`) of {named(sorted(bare))}"
-    return Lifted(Change(text, refused.refusal.why), _with_pods(refused.snapshot, bare))
+    return Lifted(ClusterChange(text, refused.refusal.why), _with_pods(refused.snapshot, bare))
 
 
 def without_pods(refused: RefusedNode, keys: Sequence[str]) -> Lifted:
@@ -317,7 +319,7 @@ def without_pods(refused: RefusedNode, keys: Sequence[str]) -> Lifted:
     rest = tuple(each for each in refused.snapshot.pods if each.key not in gone)
     them, others = ("it", "the others") if len(keys) == 1 else ("them", "the rest")
     ends = f"end {named(keys)}, or make room for {them} elsewhere: {others} have a place then"
-    return Lifted(Change(ends, refused.refusal.why), replace(refused.snapshot, pods=rest))
+    return Lifted(ClusterChange(ends, refused.refusal.why), replace(refused.snapshot, pods=rest))
 
 
 def _settled(node: Node, now: datetime) -> Node:

@@ -36,7 +36,7 @@ from karpy.model.kinds import NODE_CLAIM
 from karpy.model.labels import REGISTERED as REGISTERED_LABEL
 from karpy.model.labels import ZONE
 from karpy.model.notices import Notice
-from karpy.model.records import ClaimRecord, Identity, NodeRecord, Owner
+from karpy.model.records import ClaimRecord, Identity, NodeRecord, OwnerReference
 from karpy.model.requirements import as_integer
 from karpy.model.times import span
 
@@ -142,10 +142,12 @@ def _registered(node: NodeRecord, now: datetime, *, is_held: bool) -> NodeRecord
     return with_gate(replace(node, meta=replace(node.meta, labels=labels)), now, is_held=is_held)
 
 
-def _owners(meta: Identity, claim: ClaimRecord) -> tuple[Owner, ...]:
+def _owners(meta: Identity, claim: ClaimRecord) -> tuple[OwnerReference, ...]:
     if any(each.uid == claim.meta.uid for each in meta.owners):
         return meta.owners
-    owner = Owner(NODE_CLAIM.api_version, NODE_CLAIM.name, claim.name, claim.meta.uid, True)
+    owner = OwnerReference(
+        NODE_CLAIM.api_version, NODE_CLAIM.name, claim.name, claim.meta.uid, True
+    )
     return (*meta.owners, owner)
 
 

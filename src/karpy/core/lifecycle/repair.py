@@ -45,7 +45,7 @@ class UnhealthyCondition(Struct, frozen=True, gc=False):
     tolerated_until: datetime
 
 
-class Repair(Struct, frozen=True, gc=False):
+class NodeRepair(Struct, frozen=True, gc=False):
     """The changes that repair a node, or why an unhealthy node is not repaired."""
 
     changes: Changes = Changes()
@@ -59,7 +59,7 @@ def repair(
     peers: Sequence[NodeRecord],
     now: datetime,
     pods: int = 0,
-) -> Repair:
+) -> NodeRepair:
     """
     Delete the claim of an unhealthy node; its pods get no time to terminate.
 
@@ -68,15 +68,15 @@ def repair(
     """
     fault = find_unhealthy_condition(node, policies)
     if fault is None:
-        return Repair()
+        return NodeRepair()
     if now < fault.tolerated_until:
-        return Repair(Changes(requeue_after=fault.tolerated_until - now))
+        return NodeRepair(Changes(requeue_after=fault.tolerated_until - now))
     if not are_mostly_healthy(peers, policies):
         blocked = Changes(notices=_blocked(claim, node), requeue_after=BLOCKED_PERIOD)
-        return Repair(blocked, NodeRefusal(NodeReason.MOSTLY_UNHEALTHY, node.name, claim.pool))
+        return NodeRepair(blocked, NodeRefusal(NodeReason.MOSTLY_UNHEALTHY, node.name, claim.pool))
     annotated = with_termination_deadline(claim, now)
     if claim.meta.is_deleting:
-        return Repair(Changes(annotated), NodeRefusal(NodeReason.DELETING, node.name))
+        return NodeRepair(Changes(annotated), NodeRefusal(NodeReason.DELETING, node.name))
     count = unhealthy_count(claim, fault.condition.type, claim.grace_period)
     changes = Changes(
         annotated,
@@ -84,7 +84,7 @@ def repair(
         counts=(*disruption_counts(claim, "unhealthy", pods), count),
         remarks=(Remark("deleting unhealthy node", {"Node": node.name}),),
     )
-    return Repair(changes)
+    return NodeRepair(changes)
 
 
 def find_unhealthy_condition(

@@ -55,7 +55,7 @@ def judge_usage(pool: PoolRecord, usage: Mapping[str, Resources] | None) -> Chan
     )
 
 
-class Costs(Struct, frozen=True, gc=False):
+class PoolCosts(Struct, frozen=True, gc=False):
     """Micro-dollars per hour by pool; a NodeClaim with an unknown price counts as 0."""
 
     by_pool: Mapping[str, int]
@@ -66,7 +66,7 @@ class Costs(Struct, frozen=True, gc=False):
         return sum(self.by_pool.values())
 
 
-def add_up_costs(claims: Iterable[ClaimRecord], catalog: Catalog) -> Costs:
+def add_up_costs(claims: Iterable[ClaimRecord], catalog: Catalog) -> PoolCosts:
     """Add up the prices of NodeClaims by pool, as far as their offering is known."""
     prices: dict[str, _Prices] = {}
     totals: dict[str, int] = {}
@@ -84,10 +84,10 @@ def add_up_costs(claims: Iterable[ClaimRecord], catalog: Catalog) -> Costs:
         if price is None:
             unknown[pool, name, zone, capacity_type] = None
         totals[pool] = totals.get(pool, 0) + (price or 0)
-    return Costs(totals, tuple(_unpriced(*each) for each in unknown))
+    return PoolCosts(totals, tuple(_unpriced(*each) for each in unknown))
 
 
-def new_cost_errors(costs: Costs, before: Costs) -> Changes:
+def new_cost_errors(costs: PoolCosts, before: PoolCosts) -> Changes:
     """Return metrics and log lines for prices that have become unknown since `before`."""
     news = tuple(each for each in costs.remarks if each not in before.remarks)
     counts = (Count(ERRORS, {"nodepool": each.fields[_POOL]}) for each in news)
@@ -113,12 +113,12 @@ def _unpriced(pool: str, name: str, zone: str, capacity_type: str) -> Remark:
     return Remark("offering price unknown, its nodes count as free", fields, is_error=True)
 
 
-def pool_gauges(pools: Iterable[PoolRecord], costs: Costs) -> tuple[Count, ...]:
+def pool_gauges(pools: Iterable[PoolRecord], costs: PoolCosts) -> tuple[Count, ...]:
     """Return the limits, usage and cost of pools as gauges: every series of `GAUGES`."""
     return tuple(count for pool in pools for count in _gauges_of(pool, costs))
 
 
-def _gauges_of(pool: PoolRecord, costs: Costs) -> Iterator[Count]:
+def _gauges_of(pool: PoolRecord, costs: PoolCosts) -> Iterator[Count]:
     dollars = costs.by_pool.get(pool.name, 0) / MICROS_PER_DOLLAR
     yield Count(COST, {"nodepool": pool.name}, dollars)
     yield from _amounts(LIMIT, pool.name, pool.limits)

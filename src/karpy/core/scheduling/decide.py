@@ -15,7 +15,7 @@ from karpy.core.scheduling.effort import (
     split_by_cost,
 )
 from karpy.core.scheduling.launches import Launcher
-from karpy.core.scheduling.packers.greedy import Outcome
+from karpy.core.scheduling.packers.greedy import PlacingResult
 from karpy.core.scheduling.packers.portfolio import (
     Draft,
     better,
@@ -181,7 +181,7 @@ class _Decision:
                     outcome = packer.place(pod_class, pod)
                 except OutOfTime:
                     return turn
-                if outcome is not Outcome.PLACED:
+                if outcome is not PlacingResult.PLACED:
                     left.add(entry, outcome)
             turn += 1
         return turn
@@ -244,11 +244,11 @@ class _Leftover:
         """UIDs of the pods that wait for a reservation."""
         self.is_complete = True
 
-    def add(self, entry: Entry, outcome: Outcome) -> None:
+    def add(self, entry: Entry, outcome: PlacingResult) -> None:
         """Take a pod that was tried and not placed."""
         pod, pod_class = entry
         (self.hopeless if pod_class.is_hopeless else self.again).append(entry)
-        if outcome is Outcome.WAITS:
+        if outcome is PlacingResult.WAITS:
             self.waiting.add(pod.uid)
 
 

@@ -96,7 +96,7 @@ class _KeyIndex:
         return mask
 
 
-class Market:
+class OfferingGroup:
     """All offerings with equal requirements: which types are sold there, and at what price."""
 
     def __init__(self, index: int, offering: Offering) -> None:
@@ -172,11 +172,11 @@ class TypeTable:
         self._waits_for_reserved = waits_for_reserved
         self.types: list[InstanceType] = []
         self.allocatable: list[Resources] = []
-        self.markets: list[Market] = []
+        self.markets: list[OfferingGroup] = []
         self.has_reserved = False
         self._is_even: bool | None = None
-        self._market_ids: dict[int, Market] = {}
-        self._market_keys: dict[frozenset[Requirement], Market] = {}
+        self._market_ids: dict[int, OfferingGroup] = {}
+        self._market_keys: dict[frozenset[Requirement], OfferingGroup] = {}
         self._places: dict[int, _Places] = {}
         self._bits: dict[int, int] = {}
         self._keys: dict[str, _KeyIndex] = {}
@@ -247,7 +247,7 @@ class TypeTable:
             index = self._keys[key] = _KeyIndex(self.types, key)
         return index
 
-    def markets_for(self, requirements: Requirements) -> tuple[Market, ...]:
+    def markets_for(self, requirements: Requirements) -> tuple[OfferingGroup, ...]:
         """Return the markets that a claim with these requirements may be launched in."""
         return tuple(
             market
@@ -318,13 +318,13 @@ class TypeTable:
                 market.available |= mask
                 market.sell(offering, dict(zip(bits, prices, strict=True)))
 
-    def _market(self, offering: Offering) -> Market:
+    def _market(self, offering: Offering) -> OfferingGroup:
         market = self._market_ids.get(id(offering.requirements))
         if market is None:
             key = frozenset(offering.requirements.values())
             market = self._market_keys.get(key)
             if market is None:
-                market = self._market_keys[key] = Market(len(self.markets), offering)
+                market = self._market_keys[key] = OfferingGroup(len(self.markets), offering)
                 self.markets.append(market)
                 self.has_reserved = self.has_reserved or offering.is_reserved
             self._market_ids[id(offering.requirements)] = market

@@ -5,7 +5,7 @@ from itertools import compress, repeat
 from operator import itemgetter
 from typing import TypeAlias
 
-from karpy.core.scheduling.instancetypes import Market, dense_members, flags
+from karpy.core.scheduling.instancetypes import OfferingGroup, dense_members, flags
 from karpy.core.scheduling.plannednodes import PlannedNodes
 from karpy.core.scheduling.signatures import NOT_SOLD, Signatures, reached, relax
 from karpy.core.scheduling.templates import SIMULATED, Template
@@ -20,7 +20,7 @@ class _Ranking:
     """The types of a template sold in some markets, cheapest first, each with its best offering."""
 
     def __init__(
-        self, markets: Sequence[Market], types: Sequence[int], names: Sequence[str]
+        self, markets: Sequence[OfferingGroup], types: Sequence[int], names: Sequence[str]
     ) -> None:
         by_place = sorted(markets, key=lambda market: (market.zone, market.capacity_type))
         columns = [map(market.prices.get, types, repeat(NOT_SOLD)) for market in by_place]

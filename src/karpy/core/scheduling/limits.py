@@ -92,7 +92,7 @@ class Limits:
             )
 
 
-class Refused(Enum):
+class ReservationRefusal(Enum):
     """Why reservations exclude a claim."""
 
     WAIT = "reservations are taken for now"
@@ -124,7 +124,7 @@ class Reservations:
 
     def offer(
         self, signatures: Signatures, signature: int, types: int, held: frozenset[str]
-    ) -> frozenset[str] | Refused:
+    ) -> frozenset[str] | ReservationRefusal:
         """Return the reservations that a claim of some types holds, or why it is excluded."""
         taken: set[str] = set()
         has_capacity = is_full = has_other = False
@@ -143,11 +143,11 @@ class Reservations:
                 if name in held or self._left[name] > 0:
                     taken.add(name)
         if self._is_strict and has_capacity and not taken:
-            return Refused.WAIT
+            return ReservationRefusal.WAIT
         if is_full and not has_capacity and not has_other:
-            return Refused.WAIT if self._is_strict else Refused.FULL
+            return ReservationRefusal.WAIT if self._is_strict else ReservationRefusal.FULL
         if self._is_strict and held and not taken:
-            return Refused.WAIT
+            return ReservationRefusal.WAIT
         return frozenset(taken)
 
     def hold(self, before: frozenset[str], after: frozenset[str]) -> None:

@@ -16,8 +16,8 @@ from karpy.core.scheduling.topologygroups import (
     AvoidedGroup,
     DomainGroup,
     DomainTable,
+    GroupKind,
     HostGroup,
-    Kind,
 )
 from karpy.core.scheduling.volumes import NO_VOLUMES, VolumeFacts
 from karpy.model.constraints import Toleration, first_untolerated
@@ -73,7 +73,7 @@ class KeyRule:
         if isinstance(group, AvoidedGroup):
             self.antis.append(group)
             return
-        (self.spreads if group.kind is Kind.SPREAD else self.affinities).append(
+        (self.spreads if group.kind is GroupKind.SPREAD else self.affinities).append(
             (group, is_selected)
         )
         self.is_optional = False
@@ -410,7 +410,7 @@ class StepMaker:
             group = marked[0]
             if isinstance(group, HostGroup):
                 step.hosts.append((group, marked[1]))
-                if group.kind is Kind.AFFINITY:
+                if group.kind is GroupKind.AFFINITY:
                     step.watched.append(group)
                 continue
             rule = rules.get(group.key)

@@ -30,7 +30,7 @@ from karpy.core.scheduling.templates import (
     usable_pools,
 )
 from karpy.core.scheduling.topology import AnyGroup, Topology
-from karpy.core.scheduling.topologygroups import DomainGroup, Kind, Site
+from karpy.core.scheduling.topologygroups import DomainGroup, GroupKind, Site
 from karpy.core.scheduling.volumes import NO_VOLUMES, VolumeFacts
 from karpy.model.constraints import LabelSelector, SpreadConstraint
 from karpy.model.instances import Catalog, InstanceType
@@ -231,7 +231,7 @@ class Planner:
             groups = tuple(
                 group
                 for group in selected
-                if id(group) in owned or (group.kind is Kind.INVERSE and not group.is_empty)
+                if id(group) in owned or (group.kind is GroupKind.INVERSE and not group.is_empty)
             )
             self._set_steps(each, groups, required)
 
@@ -248,7 +248,7 @@ class Planner:
         if known is None:
             selected = self._topology.selecting(pod.namespace, pod.labels)
             known = self._counting[pod_class.index] = (
-                *(group for group in selected if group.kind is not Kind.INVERSE),
+                *(group for group in selected if group.kind is not GroupKind.INVERSE),
                 *self._topology.inverse_groups(pod),
             )
         return known
@@ -265,12 +265,14 @@ class Planner:
             return made
         self._effort.spend(len(ladder.spreads) + len(ladder.affinity) + len(ladder.anti_affinity))
         made.spreads = [topology.spread(each, rules, pod) for each in ladder.spreads]
-        made.affinity = [topology.affinity(Kind.AFFINITY, each, pod) for each in ladder.affinity]
-        made.anti_affinity = [
-            topology.affinity(Kind.ANTI_AFFINITY, each, pod) for each in ladder.anti_affinity
+        made.affinity = [
+            topology.affinity(GroupKind.AFFINITY, each, pod) for each in ladder.affinity
         ]
-        inverse = [topology.affinity(Kind.INVERSE, term, pod) for term in rules.anti_affinity]
-        near = [topology.affinity(Kind.AFFINITY, term, pod) for term in rules.affinity]
+        made.anti_affinity = [
+            topology.affinity(GroupKind.ANTI_AFFINITY, each, pod) for each in ladder.anti_affinity
+        ]
+        inverse = [topology.affinity(GroupKind.INVERSE, term, pod) for term in rules.anti_affinity]
+        near = [topology.affinity(GroupKind.AFFINITY, term, pod) for term in rules.affinity]
         made.required_affinity = {id(group) for group in near if isinstance(group, DomainGroup)}
         made.owned = {
             id(group)
@@ -282,7 +284,7 @@ class Planner:
         self, each: PodClass, groups: tuple[AnyGroup, ...], required: Collection[int]
     ) -> None:
         pod = each.pod
-        blocks = tuple(group for group in groups if group.kind is Kind.INVERSE)
+        blocks = tuple(group for group in groups if group.kind is GroupKind.INVERSE)
         # Differs: a pod that other pods of the batch must be near to: Karpenter leaves its domain
         # open, does not count it, and places the others elsewhere; Karpy decides on one domain, so
         # that it counts.
@@ -301,11 +303,12 @@ class Planner:
         if steps is None:
             steps = self._steps[key] = self._steps_of(each, blocks, pinned_keys)
         each.use_steps(steps)
-        each.counted = tuple(group for group in groups if group.kind is not Kind.INVERSE)
+        each.counted = tuple(group for group in groups if group.kind is not GroupKind.INVERSE)
         each.owned_inverse = ()
         if pod.rules.anti_affinity:
             each.owned_inverse = tuple(
-                self._topology.affinity(Kind.INVERSE, term, pod) for term in pod.rules.anti_affinity
+                self._topology.affinity(GroupKind.INVERSE, term, pod)
+                for term in pod.rules.anti_affinity
             )
         each.is_counted = bool(each.counted or each.owned_inverse)
 
@@ -549,7 +552,7 @@ class Problem:
             and key not in table.well_known
             and not table.defines(key)
             and key not in asked_for
-            and all(group.kind is not Kind.INVERSE or group.is_empty for group in groups)
+            and all(group.kind is not GroupKind.INVERSE or group.is_empty for group in groups)
         }
         self.offer.signatures.watch(asked_for | self.topology.avoided.keys())
 

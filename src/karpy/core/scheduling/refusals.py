@@ -9,7 +9,7 @@ from karpy.core.scheduling.packers.greedy import Packer
 from karpy.core.scheduling.podclasses import KeyRule, PodClass, Step
 from karpy.core.scheduling.signatures import NEVER, contradicts, reached, why_too_long
 from karpy.core.scheduling.templates import Template
-from karpy.core.scheduling.topologygroups import Group, Kind
+from karpy.core.scheduling.topologygroups import Group, GroupKind
 from karpy.model.constraints import first_untolerated
 from karpy.model.pods import Pod
 from karpy.model.requirements import Requirement, collect, merge
@@ -25,10 +25,10 @@ from karpy.model.verdicts import (
 )
 
 CONSTRAINTS = {
-    Kind.SPREAD: Constraint.SPREAD,
-    Kind.AFFINITY: Constraint.AFFINITY,
-    Kind.ANTI_AFFINITY: Constraint.ANTI_AFFINITY,
-    Kind.INVERSE: Constraint.ANTI_AFFINITY,
+    GroupKind.SPREAD: Constraint.SPREAD,
+    GroupKind.AFFINITY: Constraint.AFFINITY,
+    GroupKind.ANTI_AFFINITY: Constraint.ANTI_AFFINITY,
+    GroupKind.INVERSE: Constraint.ANTI_AFFINITY,
 }
 
 

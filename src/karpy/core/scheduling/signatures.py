@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from karpy.core.scheduling.instancetypes import Market, TypeTable
+from karpy.core.scheduling.instancetypes import OfferingGroup, TypeTable
 from karpy.model.instances import PRICE_MAX
 from karpy.model.labels import HOSTNAME, LAUNCH_ORDER
 from karpy.model.requirements import (
@@ -79,7 +79,7 @@ class Signatures:
         self.requirements: list[Requirements] = []
         self.masks: list[int] = []
         """By signature: types that meet the requirements and are sold in a market they allow."""
-        self.markets: list[tuple[Market, ...]] = []
+        self.markets: list[tuple[OfferingGroup, ...]] = []
         """By signature: markets that the requirements allow."""
         self.varieties: list[tuple[Requirement, ...]] = []
         """By signature: requirements with minValues."""

@@ -14,10 +14,10 @@ from karpy.core.scheduling.topologygroups import (
     AvoidedGroup,
     DomainGroup,
     DomainTable,
+    GroupKind,
     HostGroup,
-    Kind,
-    NodeFilter,
     Site,
+    SpreadFilter,
 )
 from karpy.model.constraints import (
     TOLERATE_PREFERENCES,
@@ -59,8 +59,8 @@ class Topology:
         self._pool_domains = pool_domains
         self._effort = effort
         self._by_identity: dict[object, AnyGroup] = {}
-        self._filters: dict[object, tuple[NodeFilter, int]] = {}
-        self._filters_of: dict[tuple[int, bool, bool], tuple[NodeFilter | None, int]] = {}
+        self._filters: dict[object, tuple[SpreadFilter, int]] = {}
+        self._filters_of: dict[tuple[int, bool, bool], tuple[SpreadFilter | None, int]] = {}
         """The same by the identity of rules, because comparing thousands of rules takes long."""
         self._tolerated: dict[tuple[int, tuple[Taint, ...]], bool] = {}
         self._waiting: set[tuple[str, str]] = set()
@@ -101,7 +101,7 @@ class Topology:
         selector = resolve_label_keys(constraint.selector, pod.labels, constraint.match_label_keys)
         node_filter, filter_key = self._filter(constraint, rules)
         identity = (
-            Kind.SPREAD,
+            GroupKind.SPREAD,
             constraint.topology_key,
             pod.namespace,
             selector,
@@ -113,7 +113,7 @@ class Topology:
         known = self._by_identity.get(identity)
         if known is None:
             key, spaces = constraint.topology_key, frozenset({pod.namespace})
-            known = self._add(identity, self._new(Kind.SPREAD, key, spaces, selector))
+            known = self._add(identity, self._new(GroupKind.SPREAD, key, spaces, selector))
             assert not isinstance(known, AvoidedGroup)
             known.max_skew = constraint.max_skew
             known.filter = node_filter
@@ -125,7 +125,7 @@ class Topology:
                     known.by_other_terms = self._domains_of_nodes(known)
         return known
 
-    def affinity(self, kind: Kind, term: AffinityTerm, pod: Pod) -> AnyGroup:
+    def affinity(self, kind: GroupKind, term: AffinityTerm, pod: Pod) -> AnyGroup:
         """Return the group of a pod (anti-)affinity term; made once for equal terms."""
         selector = resolve_label_keys(
             term.selector, pod.labels, term.match_label_keys, term.mismatch_label_keys
@@ -195,7 +195,7 @@ class Topology:
         return [
             group
             for group in candidates
-            if group.kind is not Kind.INVERSE and group.selects_labels(labels)
+            if group.kind is not GroupKind.INVERSE and group.selects_labels(labels)
         ]
 
     def _count_in_each(self, groups: Sequence[AnyGroup], pod: Pod, node: int) -> None:
@@ -230,7 +230,7 @@ class Topology:
     def inverse_groups(self, pod: Pod) -> list[AnyGroup]:
         """Return the groups by which the required anti-affinity of a pod concerns waiting pods."""
         return [
-            self.affinity(Kind.INVERSE, term, pod)
+            self.affinity(GroupKind.INVERSE, term, pod)
             for term in pod.rules.anti_affinity
             if not _matches_no_waiting_pod(term, self._waiting)
         ]
@@ -257,12 +257,12 @@ class Topology:
     def count_terminating(self, pod: Pod, site: Site, labels: Mapping[str, str]) -> None:
         """Count a pod that stays on a deleting node, in the domain of the node."""
         for group in self.selecting(pod.namespace, pod.labels):
-            if group.kind is not Kind.INVERSE and (
+            if group.kind is not GroupKind.INVERSE and (
                 group.filter is None or group.filter.allows(site)
             ):
                 _count_in(group, labels)
         for term in pod.rules.anti_affinity:
-            _count_in(self.affinity(Kind.INVERSE, term, pod), labels)
+            _count_in(self.affinity(GroupKind.INVERSE, term, pod), labels)
 
     def _count(self, group: AnyGroup, node: int) -> None:
         if group.filter is not None and not group.filter.accepts(self._site_of(node)):
@@ -273,12 +273,12 @@ class Topology:
             _count_in(group, self._existing[node])
 
     def _new(
-        self, kind: Kind, key: str, spaces: frozenset[str], selector: LabelSelector | None
+        self, kind: GroupKind, key: str, spaces: frozenset[str], selector: LabelSelector | None
     ) -> AnyGroup:
         if key == HOSTNAME:
             return HostGroup(kind, key, spaces, selector)
         table = self.table(key)
-        if kind is Kind.SPREAD or kind is Kind.AFFINITY:
+        if kind is GroupKind.SPREAD or kind is GroupKind.AFFINITY:
             return DomainGroup(kind, table, spaces, selector)
         group = AvoidedGroup(kind, table, spaces, selector)
         self.avoided.setdefault(key, []).append(group)
@@ -308,7 +308,7 @@ class Topology:
 
     def _filter(
         self, constraint: SpreadConstraint, rules: PodRules
-    ) -> tuple[NodeFilter | None, int]:
+    ) -> tuple[SpreadFilter | None, int]:
         """Return which nodes a spread counts, with a number that equal filters share."""
         asked = (id(rules), constraint.honors_affinity, constraint.honors_taints)
         known = self._filters_of.get(asked)
@@ -318,7 +318,7 @@ class Topology:
 
     def _make_filter(
         self, constraint: SpreadConstraint, rules: PodRules
-    ) -> tuple[NodeFilter | None, int]:
+    ) -> tuple[SpreadFilter | None, int]:
         selector = rules.node_selector if constraint.honors_affinity else ()
         # Differs: the nodes that a spread counts, after a required node affinity term was dropped:
         # Karpenter counts by the terms that are left; Karpy counts by all terms, as kube-scheduler
@@ -345,7 +345,7 @@ class Topology:
                 have = site.requirements
                 return any(why_incompatible(have, each) is None for each in alternatives)
 
-            made = NodeFilter(allows)
+            made = SpreadFilter(allows)
             known = self._filters[identity] = made, len(self._filters) + 1
         return known
 
@@ -409,7 +409,7 @@ class Topology:
                 for group in self.groups
                 if isinstance(group, DomainGroup)
                 and group.domains is table
-                and group.kind is Kind.SPREAD
+                and group.kind is GroupKind.SPREAD
                 and (group.known & ~group.of_pools or group.by_other_terms)
             ]
         return found

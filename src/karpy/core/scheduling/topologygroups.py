@@ -139,7 +139,7 @@ class DomainTable:
             self.place(1 << node, after)
 
 
-class Kind(Enum):
+class GroupKind(Enum):
     """The rule that a group is counted for."""
 
     SPREAD = "spread"
@@ -154,13 +154,13 @@ class Group:
     __slots__ = ("filter", "key", "kind", "namespaces", "selector", "version")
 
     def __init__(
-        self, kind: Kind, key: str, namespaces: frozenset[str], selector: LabelSelector | None
+        self, kind: GroupKind, key: str, namespaces: frozenset[str], selector: LabelSelector | None
     ) -> None:
         self.kind = kind
         self.key = key
         self.namespaces = namespaces
         self.selector = selector
-        self.filter: NodeFilter | None = None
+        self.filter: SpreadFilter | None = None
         self.version = 0
         """Rises when a count changes, so that a failed step may succeed."""
 
@@ -191,7 +191,7 @@ class Site:
         self.taints = taints
 
 
-class NodeFilter:
+class SpreadFilter:
     """Which nodes a spread counts, by its nodeAffinityPolicy and nodeTaintsPolicy."""
 
     __slots__ = ("_known", "allows")
@@ -216,7 +216,7 @@ class HostGroup(Group):
     __slots__ = ("at_least", "counts", "is_elsewhere", "max_skew")
 
     def __init__(
-        self, kind: Kind, key: str, namespaces: frozenset[str], selector: LabelSelector | None
+        self, kind: GroupKind, key: str, namespaces: frozenset[str], selector: LabelSelector | None
     ) -> None:
         super().__init__(kind, key, namespaces, selector)
         self.max_skew = 0
@@ -251,22 +251,22 @@ class HostGroup(Group):
 
     def open_to(self, is_selected: int) -> int:
         """Return the nodes (as bits) where the rule allows a pod; bits of no node may be set."""
-        if self.kind is not Kind.AFFINITY:
+        if self.kind is not GroupKind.AFFINITY:
             return ~self.blocked_for(is_selected)
         return self.nodes_with(1) or (-1 if is_selected and not self.is_elsewhere else 0)
 
     def blocked_for(self, is_selected: int) -> int:
         """Return the nodes where a spread or an anti-affinity forbids a pod."""
-        if self.kind is Kind.SPREAD:
+        if self.kind is GroupKind.SPREAD:
             too_many = self.max_skew - is_selected + 1
             return self.nodes_with(too_many) if too_many > 0 else -1
         return self.nodes_with(1)
 
     def allows_alone(self, is_selected: int) -> bool:
         """Say whether the rule allows a pod on a node without pods."""
-        if self.kind is Kind.SPREAD:
+        if self.kind is GroupKind.SPREAD:
             return is_selected <= self.max_skew
-        if self.kind is Kind.AFFINITY:
+        if self.kind is GroupKind.AFFINITY:
             return bool(is_selected) and not self.nodes_with(1) and not self.is_elsewhere
         return True
 
@@ -278,7 +278,7 @@ class _KeyGroup(Group):
 
     def __init__(
         self,
-        kind: Kind,
+        kind: GroupKind,
         table: DomainTable,
         namespaces: frozenset[str],
         selector: LabelSelector | None,

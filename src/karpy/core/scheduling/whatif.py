@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from karpy.barriers import Barrier
 from karpy.core.announcements import why
 from karpy.core.scheduling.effort import CONSTRAINTS_MAX, OutOfTime, constraints_of
-from karpy.core.scheduling.packers.greedy import Outcome
+from karpy.core.scheduling.packers.greedy import PlacingResult
 from karpy.core.scheduling.pending import placing_order
 from karpy.core.scheduling.podclasses import PodClass
 from karpy.core.scheduling.problem import Problem, batch_of
@@ -48,7 +48,7 @@ class Relocation(Struct, frozen=True, gc=False):
     """Whether the search ended because time was up."""
 
 
-class Terms(TypedDict, total=False):
+class QuestionTerms(TypedDict, total=False):
     """What a what-if question allows and requires, besides a place for each moved pod."""
 
     closed: Collection[str]
@@ -106,7 +106,7 @@ class WhatIf:
         *,
         moved: Sequence[Pod] | None = None,
         catalog: Catalog | None = None,
-        **given: Unpack[Terms],
+        **given: Unpack[QuestionTerms],
     ) -> Relocation:
         """
         Find places for the pods of the nodes named in `without`, as if these nodes were deleting.
@@ -348,15 +348,19 @@ class _Search:
                 is_moved = pod.uid in self._moving
                 packer.closed = self._closed if is_moved else 0
                 packer.preferred = self._emptiest_first() if is_moved else ()
-                outcome = Outcome.REFUSED if pod_class.is_hopeless else packer.place(pod_class, pod)
-                if outcome is Outcome.PLACED:
+                outcome = (
+                    PlacingResult.REFUSED if pod_class.is_hopeless else packer.place(pod_class, pod)
+                )
+                if outcome is PlacingResult.PLACED:
                     if self._is_answered_by(pod):
                         return self._answer()
                     continue
-                if outcome is Outcome.WAITS:
+                if outcome is PlacingResult.WAITS:
                     waiting.add(pod.uid)
                 is_needing = pod.uid in self._needing
-                is_lost = pod_class.is_hopeless or (is_needing and outcome is Outcome.TOO_DEAR)
+                is_lost = pod_class.is_hopeless or (
+                    is_needing and outcome is PlacingResult.TOO_DEAR
+                )
                 if not is_lost:
                     again.append(entry)
                 elif is_needing and self._terms.stops_early:

@@ -17,8 +17,8 @@ from karpy.model.records import ClaimRecord
 from karpy.model.requirements import Requirements
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import LaunchSpec, Machine
-from karpy.sim.cloud.interruptions import Interruption, Interruptions
-from karpy.sim.cloud.market import Bought, Good, Market
+from karpy.sim.cloud.interruptions import Interruptions, SpotInterruption
+from karpy.sim.cloud.market import Bought, Good, SimulatedMarket
 from karpy.sim.cloud.terms import Terms
 from karpy.sim.draws import Draws
 from karpy.sim.kubelets.hardware import Hardware
@@ -59,7 +59,7 @@ class SimCloud:
 
     def __init__(
         self,
-        market: Market,
+        market: SimulatedMarket,
         clock: Clock,
         metal: Metal | None = None,
         terms: Terms | None = None,
@@ -132,7 +132,7 @@ class SimCloud:
         del provider_id, operation
         raise RebootUnsupported(provider=self.name)
 
-    def interruptions(self) -> AsyncIterator[Interruption]:
+    def interruptions(self) -> AsyncIterator[SpotInterruption]:
         """Return a stream of the interruptions from now on."""
         return self._interruptions.listen()
 
@@ -141,7 +141,7 @@ class SimCloud:
         instance = self._present(provider_id)
         now = self._clock.now()
         ends = now + timedelta(seconds=self._terms.notice_seconds)
-        self._interruptions.publish(Interruption(instance.machine.provider_id, now, ends))
+        self._interruptions.publish(SpotInterruption(instance.machine.provider_id, now, ends))
         self._later(self._terms.notice_seconds, self._end, provider_id)
 
     def kill(self, provider_id: str) -> None:

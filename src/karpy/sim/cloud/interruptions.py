@@ -7,7 +7,7 @@ from datetime import datetime
 from msgspec import Struct
 
 
-class Interruption(Struct, frozen=True):
+class SpotInterruption(Struct, frozen=True):
     """A machine that will be terminated, and when."""
 
     provider_id: str
@@ -20,20 +20,22 @@ class Interruptions:
     """Delivers interruptions to listeners, to each from the moment it began to listen."""
 
     def __init__(self) -> None:
-        self._queues: list[asyncio.Queue[Interruption]] = []
+        self._queues: list[asyncio.Queue[SpotInterruption]] = []
 
-    def publish(self, interruption: Interruption) -> None:
+    def publish(self, interruption: SpotInterruption) -> None:
         """Deliver an interruption to all listeners."""
         for queue in self._queues:
             queue.put_nowait(interruption)
 
-    def listen(self) -> AsyncIterator[Interruption]:
+    def listen(self) -> AsyncIterator[SpotInterruption]:
         """Return a stream of the interruptions from now on."""
-        queue: asyncio.Queue[Interruption] = asyncio.Queue()
+        queue: asyncio.Queue[SpotInterruption] = asyncio.Queue()
         self._queues.append(queue)
         return self._forward(queue)
 
-    async def _forward(self, queue: asyncio.Queue[Interruption]) -> AsyncIterator[Interruption]:
+    async def _forward(
+        self, queue: asyncio.Queue[SpotInterruption]
+    ) -> AsyncIterator[SpotInterruption]:
         try:
             while True:
                 yield await queue.get()

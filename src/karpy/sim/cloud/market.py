@@ -66,7 +66,7 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
-class Market:
+class SimulatedMarket:
     """
     The stock and the prices of the offerings of a catalog.
 

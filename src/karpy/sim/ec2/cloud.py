@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from karpy.adapters.clouds.awsfake.imagetable import OWNER, ImageSeed, image_of_parameter
-from karpy.adapters.clouds.awsfake.market import Offer, counted, lifecycle_of, strategy_of
+from karpy.adapters.clouds.awsfake.market import FleetOverride, counted, lifecycle_of, strategy_of
 from karpy.adapters.clouds.awsfake.tables import Tables, has_tags
 from karpy.codec.fields import JsonObject
 from karpy.core.aws.refusals import refusal_hint
@@ -17,7 +17,7 @@ from karpy.errors import AwsRefused
 from karpy.model.labels import ON_DEMAND, SPOT
 from karpy.ports.clock import Clock
 from karpy.sim.draws import Draws
-from karpy.sim.ec2.machines import Machines, RunningMachine
+from karpy.sim.ec2.machines import RunningMachine, SimulatedMachines
 
 DISCOVERY: Final = "karpenter.sh/discovery"
 _ALIVE: Final = frozenset({"pending", "running"})
@@ -38,7 +38,7 @@ class Ec2Cloud:
         self,
         tables: Tables,
         clock: Clock,
-        machines: Machines,
+        machines: SimulatedMachines,
         *,
         cluster: str = "demo",
         end_seconds: float = 20.0,
@@ -432,7 +432,7 @@ class Ec2Cloud:
         self,
         data: JsonObject,
         override: JsonObject,
-        offer: Offer,
+        offer: FleetOverride,
         lifecycle: str,
         tags: list[JsonObject],
     ) -> str:
@@ -518,10 +518,10 @@ def _groups_of(data: JsonObject) -> list[JsonObject]:
     return [{"GroupId": each} for each in interfaces[0].get("Groups", [])]
 
 
-def _offer(index: int, data: JsonObject, override: JsonObject, *, is_full: bool) -> Offer:
+def _offer(index: int, data: JsonObject, override: JsonObject, *, is_full: bool) -> FleetOverride:
     specification = data.get("CapacityReservationSpecification") or {}
     target = specification.get("CapacityReservationTarget") or {}
-    return Offer(
+    return FleetOverride(
         override["InstanceType"],
         override["AvailabilityZone"],
         override.get("Priority", 0.0),

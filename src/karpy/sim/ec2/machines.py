@@ -48,7 +48,7 @@ class RunningMachine(Struct, frozen=True):
     user_data: str
 
 
-class Machines:
+class SimulatedMachines:
     """Boots and halts the machines of instances."""
 
     def __init__(self, metal: Metal, types: Iterable[JsonObject]) -> None:
@@ -114,7 +114,7 @@ class Machines:
         return [each for each in self._running if each not in there]
 
 
-async def keep_running(machines: Machines, look: Callable[[], Iterable[Powered]]) -> None:
+async def keep_running(machines: SimulatedMachines, look: Callable[[], Iterable[Powered]]) -> None:
     """Poll the instances of an EC2 and boot and halt machines to match, until cancelled."""
     while True:
         machines.match(look())

@@ -31,7 +31,7 @@ from karpy.sim.kubelets.nodes import (
 )
 from karpy.sim.kubelets.podrunner import MachineState, PodRunner
 from karpy.sim.kubelets.timing import Timing
-from karpy.sim.store.names import Times
+from karpy.sim.store.names import ObjectTimes
 from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
 
@@ -80,7 +80,7 @@ class Kubelets:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._times = Times(clock)
+        self._times = ObjectTimes(clock)
         self._timing = timing or Timing()
         self._draws = Draws("kubelets", seed)
         self._machines: dict[str, _Machine] = {}

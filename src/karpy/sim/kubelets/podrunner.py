@@ -26,7 +26,7 @@ from karpy.sim.kubelets.pods import (
     with_readiness,
 )
 from karpy.sim.kubelets.timing import Timing
-from karpy.sim.store.names import Times
+from karpy.sim.store.names import ObjectTimes
 from karpy.sim.store.sharing import remembered
 from karpy.sim.store.store import Store
 from karpy.sim.store.tables import CommitCallbacks
@@ -87,7 +87,7 @@ class PodRunner:
     ) -> None:
         self._store = store
         self._find = store.finder(POD)
-        self._times = Times(clock)
+        self._times = ObjectTimes(clock)
         self._timing = timing
         self._draws = Draws("pods", seed)
         self._on = on

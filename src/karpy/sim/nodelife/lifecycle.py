@@ -13,7 +13,7 @@ from karpy.sim.nodelife.podcollector import PodCollector
 from karpy.sim.nodelife.tainteviction import TaintEviction
 from karpy.sim.nodelife.taints import with_wanted_taints
 from karpy.sim.store.conditions import condition_of, with_condition
-from karpy.sim.store.names import Times
+from karpy.sim.store.names import ObjectTimes
 from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
 
@@ -42,7 +42,7 @@ class NodeLifecycle:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._times = Times(clock)
+        self._times = ObjectTimes(clock)
         self._heartbeats = heartbeats
         self._patience = patience or Patience()
         self._machine_exists = machine_exists

@@ -11,7 +11,7 @@ from karpy.ports.clock import Clock
 from karpy.ports.objects import EventType, Removal, WatchEvent
 from karpy.sim.nodelife.taints import OUT_OF_SERVICE, taints_of
 from karpy.sim.store.conditions import is_true, with_condition
-from karpy.sim.store.names import Times
+from karpy.sim.store.names import ObjectTimes
 from karpy.sim.store.store import Store
 from karpy.sim.store.tables import CommitCallbacks
 from karpy.sim.worker import Worker
@@ -37,7 +37,7 @@ class PodCollector:
         self._store = store
         self._find_node = store.finder(NODE)
         self._clock = clock
-        self._times = Times(clock)
+        self._times = ObjectTimes(clock)
         self._quarantine = quarantine_seconds
         self._missing: dict[str, datetime] = {}
         self._out_of_service: set[str] = set()

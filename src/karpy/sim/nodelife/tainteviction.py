@@ -13,7 +13,7 @@ from karpy.ports.clock import Clock
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.nodelife.taints import taints_of
 from karpy.sim.store.conditions import with_condition
-from karpy.sim.store.names import Times
+from karpy.sim.store.names import ObjectTimes
 from karpy.sim.store.store import Store
 from karpy.sim.store.tables import CommitCallbacks
 from karpy.sim.worker import Worker
@@ -34,7 +34,7 @@ class TaintEviction:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._times = Times(clock)
+        self._times = ObjectTimes(clock)
         self._tainted: dict[str, tuple[Taint, ...]] = {}
         self._since: dict[str, datetime] = {}
         """Since when each pod tolerates NoExecute taints; a further taint does not reset it."""

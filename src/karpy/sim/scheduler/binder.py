@@ -17,7 +17,7 @@ from karpy.sim.scheduler.claims import (
     with_annotations,
 )
 from karpy.sim.scheduler.podinfos import PodInfo
-from karpy.sim.scheduler.preemption import PREEMPTED, Candidate
+from karpy.sim.scheduler.preemption import PREEMPTED, PreemptionCandidate
 from karpy.sim.scheduler.recorder import Recorder
 from karpy.sim.scheduler.volumes import VolumePlan
 from karpy.sim.store.conditions import condition_of, with_condition
@@ -124,7 +124,7 @@ class Binder:
         status = obj.get("status") or {}
         self._set_status(obj, self._with_condition(obj, status, MISHAP, problem))
 
-    def preempt(self, pod: PodInfo, candidate: Candidate) -> None:
+    def preempt(self, pod: PodInfo, candidate: PreemptionCandidate) -> None:
         """Delete the victims of a candidate gracefully."""
         for victim in candidate.victims:
             if victim.is_deleting:

@@ -11,7 +11,7 @@ from karpy.model.requirements import Operator, as_integer
 _NAME = "metadata.name"
 
 
-class NodeTerm(Struct, frozen=True):
+class SchedulerNodeTerm(Struct, frozen=True):
     """One node selector term: all its rules must hold."""
 
     labels: tuple[LabelRule, ...] = ()
@@ -29,7 +29,7 @@ class NodeChoice(Struct, frozen=True):
     """The nodes that the node selector and the required node affinity of a pod allow."""
 
     selector: tuple[LabelRule, ...] = ()
-    terms: tuple[NodeTerm, ...] | None = None
+    terms: tuple[SchedulerNodeTerm, ...] | None = None
     """Alternative terms; an empty tuple matches no node, None every node."""
     only: frozenset[str] | None = None
     """The only node names that can match; None if names are not restricted."""
@@ -55,7 +55,7 @@ def read_choice(spec: JsonObject) -> NodeChoice:
     return NodeChoice(selector, read_terms(raw), _names(raw))
 
 
-def read_preferences(spec: JsonObject) -> tuple[tuple[int, NodeTerm], ...]:
+def read_preferences(spec: JsonObject) -> tuple[tuple[int, SchedulerNodeTerm], ...]:
     """Read the preferred node affinity with its weights."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     found = []
@@ -66,12 +66,12 @@ def read_preferences(spec: JsonObject) -> tuple[tuple[int, NodeTerm], ...]:
     return tuple(found)
 
 
-def read_terms(raw: list[JsonObject]) -> tuple[NodeTerm, ...]:
+def read_terms(raw: list[JsonObject]) -> tuple[SchedulerNodeTerm, ...]:
     """Read terms; a term that is empty or cannot be read matches no node."""
     return tuple(term for each in raw if (term := _read_term(each)) is not None)
 
 
-def _read_term(raw: JsonObject) -> NodeTerm | None:
+def _read_term(raw: JsonObject) -> SchedulerNodeTerm | None:
     labels = [_label_rule(each) for each in raw.get("matchExpressions") or ()]
     names = [_name_rule(each) for each in raw.get("matchFields") or ()]
     if not labels and not names:
@@ -80,7 +80,7 @@ def _read_term(raw: JsonObject) -> NodeTerm | None:
     known_names = tuple(each for each in names if each is not None)
     if len(known_labels) < len(labels) or len(known_names) < len(names):
         return None
-    return NodeTerm(known_labels, known_names)
+    return SchedulerNodeTerm(known_labels, known_names)
 
 
 def _label_rule(raw: JsonObject) -> LabelRule | None:

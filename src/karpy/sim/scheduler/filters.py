@@ -8,13 +8,13 @@ from karpy.sim.scheduler.refusals import (
     PORTS_TAKEN,
     TAINTED,
     UNWANTED,
-    Refusal,
+    SchedulerRefusal,
     short_of,
 )
 from karpy.sim.scheduler.wants import Wants
 
 
-def why_unfit(wants: Wants, node: NodeInfo) -> Refusal | None:
+def why_unfit(wants: Wants, node: NodeInfo) -> SchedulerRefusal | None:
     """Return why a node refuses such pods even if empty; None if it does not."""
     if node.is_cordoned and not wants.tolerates_cordon:
         return CORDONED
@@ -25,7 +25,7 @@ def why_unfit(wants: Wants, node: NodeInfo) -> Refusal | None:
     return None
 
 
-def why_full(wants: Wants, node: NodeInfo) -> Refusal | None:
+def why_full(wants: Wants, node: NodeInfo) -> SchedulerRefusal | None:
     """Return which resources or ports a node lacks for such pods; None if it has room."""
     if wants.ports and not node.has_free(wants.ports):
         return PORTS_TAKEN
@@ -62,7 +62,7 @@ def fits_empty(wants: Wants, node: NodeInfo) -> bool:
     )
 
 
-def _why_short(wants: Wants, node: NodeInfo) -> Refusal | None:
+def _why_short(wants: Wants, node: NodeInfo) -> SchedulerRefusal | None:
     reasons = ["Too many pods"] if len(node.pods) >= node.pods_max else []
     is_final = False
     for name, amount, size, used in (

@@ -7,8 +7,8 @@ from msgspec import Struct
 from karpy.ports.clock import Clock
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
 from karpy.sim.scheduler.podinfos import PodInfo
-from karpy.sim.scheduler.preemption import NEVER, Attempt, Candidate, Preemption
-from karpy.sim.scheduler.refusals import CONTRADICTION, NO_NODES, Diagnosis, Refusal
+from karpy.sim.scheduler.preemption import NEVER, Preemption, PreemptionAttempt, PreemptionCandidate
+from karpy.sim.scheduler.refusals import CONTRADICTION, NO_NODES, Diagnosis, SchedulerRefusal
 from karpy.sim.scheduler.roster import Roster, Rosters, Shortlist
 from karpy.sim.scheduler.tracker import Tracker
 from karpy.sim.scheduler.trial import Trial, why_not
@@ -36,7 +36,7 @@ class Failed(Struct, frozen=True):
     plugins: frozenset[str] = frozenset()
     nominated: str | None = ""
     """The nominated node to write; None leaves it unchanged."""
-    candidate: Candidate | None = None
+    candidate: PreemptionCandidate | None = None
     """The node and the victims of the preemption."""
 
 
@@ -137,7 +137,7 @@ class Placement:
         roster: Roster | Shortlist,
         check: VolumeCheck | None,
         node: NodeInfo,
-    ) -> Refusal | None:
+    ) -> SchedulerRefusal | None:
         """Filter a node with the pods nominated to it placed on it, then without them."""
         rivals = list(self._tracker.rivals(pod, node.name))
         if rivals:
@@ -149,7 +149,7 @@ class Placement:
                 return refusal
         return why_not(roster, node, check)
 
-    def _at_once(self, refusal: Refusal) -> Failed:
+    def _at_once(self, refusal: SchedulerRefusal) -> Failed:
         diagnosis = Diagnosis(self._table.count, {}, refusal)
         return Failed(diagnosis.text(_NOT_ASKED), diagnosis.plugins, nominated=None)
 
@@ -162,13 +162,13 @@ class Placement:
             assert refusal is not None
             refusals[node.name] = refusal
         diagnosis = Diagnosis(self._table.count, refusals)
-        attempt = Attempt(pod, roster, check, diagnosis)
+        attempt = PreemptionAttempt(pod, roster, check, diagnosis)
         ineligible = self._preemption.why_ineligible(attempt)
         if ineligible:
             message = diagnosis.text(_NO_CLAIMS + ineligible)
             return Failed(message, diagnosis.plugins, nominated=None)
         found = self._preemption.find(attempt, self._clock.now())
-        if isinstance(found, Candidate):
+        if isinstance(found, PreemptionCandidate):
             return Failed(diagnosis.text(""), diagnosis.plugins, found.node.name, found)
         return Failed(diagnosis.text(_NO_CLAIMS + found), diagnosis.plugins)
 

@@ -11,7 +11,7 @@ from karpy.codec.labelselectors import selector_of
 from karpy.model.kinds import DISRUPTION_BUDGET
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
 from karpy.sim.scheduler.podinfos import PodInfo
-from karpy.sim.scheduler.refusals import HELPLESS, NO_VICTIMS, Diagnosis, Refusal, counted
+from karpy.sim.scheduler.refusals import HELPLESS, NO_VICTIMS, Diagnosis, SchedulerRefusal, counted
 from karpy.sim.scheduler.trial import Judge, Trial
 from karpy.sim.scheduler.volumes import VolumeCheck
 from karpy.sim.store.conditions import condition_of
@@ -28,7 +28,7 @@ Rivals = Callable[[PodInfo, str], Iterable[PodInfo]]
 """Returns the other pods nominated to a node whose priority is not lower than that of a pod."""
 
 
-class Attempt(Struct, frozen=True):
+class PreemptionAttempt(Struct, frozen=True):
     """A pod that fits on no node, with the results of its filters."""
 
     pod: PodInfo
@@ -37,7 +37,7 @@ class Attempt(Struct, frozen=True):
     diagnosis: Diagnosis
 
 
-class Candidate(Struct, frozen=True):
+class PreemptionCandidate(Struct, frozen=True):
     """A node, and the pods to delete from it."""
 
     node: NodeInfo
@@ -55,7 +55,7 @@ class Preemption:
         self._table = table
         self._rivals = rivals
 
-    def why_ineligible(self, attempt: Attempt) -> str:
+    def why_ineligible(self, attempt: PreemptionAttempt) -> str:
         """Return why a pod must not preempt other pods; empty if it may."""
         pod = attempt.pod
         if pod.obj["spec"].get("preemptionPolicy") == NEVER:
@@ -72,10 +72,10 @@ class Preemption:
             return "not eligible due to a terminating pod on the nominated node."
         return ""
 
-    def find(self, attempt: Attempt, now: datetime) -> Candidate | str:
+    def find(self, attempt: PreemptionAttempt, now: datetime) -> PreemptionCandidate | str:
         """Return the best candidate, or the message why there is none."""
-        refusals: dict[str, Refusal] = {}
-        candidates: list[Candidate] = []
+        refusals: dict[str, SchedulerRefusal] = {}
+        candidates: list[PreemptionCandidate] = []
         lowest = self._table.lowest_priority
         has_victims = lowest is not None and lowest < attempt.pod.priority
         budgets = _Budgets(self._store.list(DISRUPTION_BUDGET) if has_victims else [])
@@ -85,7 +85,7 @@ class Preemption:
             if node is None:
                 continue
             found = self._try(attempt, node, budgets, now) if has_victims else NO_VICTIMS
-            if isinstance(found, Refusal):
+            if isinstance(found, SchedulerRefusal):
                 refusals[name] = found
                 continue
             candidates.append(found)
@@ -96,8 +96,8 @@ class Preemption:
         return counted(self._table.count, refusals.values(), HELPLESS)
 
     def _try(
-        self, attempt: Attempt, node: NodeInfo, budgets: "_Budgets", now: datetime
-    ) -> Candidate | Refusal:
+        self, attempt: PreemptionAttempt, node: NodeInfo, budgets: "_Budgets", now: datetime
+    ) -> PreemptionCandidate | SchedulerRefusal:
         pod = attempt.pod
         possible = [other for other in node.pods.values() if other.priority < pod.priority]
         if not possible:
@@ -114,7 +114,7 @@ class Preemption:
             violations = len(doomed)
             doomed += [each for each in others if not self._spares(trial, pod, node, each)]
         victims = sorted(doomed, key=lambda other: _importance(other, now))
-        return Candidate(node, tuple(victims), violations) if victims else NO_VICTIMS
+        return PreemptionCandidate(node, tuple(victims), violations) if victims else NO_VICTIMS
 
     def _spares(self, trial: Trial, pod: PodInfo, node: NodeInfo, other: PodInfo) -> bool:
         trial.put(other)
@@ -123,7 +123,7 @@ class Preemption:
         trial.take(other)
         return False
 
-    def _refusal(self, trial: Trial, pod: PodInfo, node: NodeInfo) -> Refusal | None:
+    def _refusal(self, trial: Trial, pod: PodInfo, node: NodeInfo) -> SchedulerRefusal | None:
         """Filter a node with the rivals of the pod placed on it, then without them."""
         rivals = list(self._rivals(pod, node.name))
         if rivals:
@@ -189,7 +189,7 @@ def _importance(pod: PodInfo, now: datetime) -> tuple[int, datetime, str]:
     return -pod.priority, pod.started(now), pod.key
 
 
-def _harm(candidate: Candidate, now: datetime) -> tuple[int, int, int, int, float, str]:
+def _harm(candidate: PreemptionCandidate, now: datetime) -> tuple[int, int, int, int, float, str]:
     victims = candidate.victims
     highest = victims[0].priority
     earliest = min(each.started(now) for each in victims if each.priority == highest)

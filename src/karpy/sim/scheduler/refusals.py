@@ -20,7 +20,7 @@ TOPOLOGY_SPREAD: Final = "PodTopologySpread"
 POD_AFFINITY: Final = "InterPodAffinity"
 
 
-class Refusal(Struct, frozen=True):
+class SchedulerRefusal(Struct, frozen=True):
     """The refusal of a filter; final if deleting other pods would not lift it."""
 
     plugin: str
@@ -28,12 +28,12 @@ class Refusal(Struct, frozen=True):
     is_final: bool = True
 
 
-def _final(plugin: str, reason: str) -> Refusal:
-    return Refusal(plugin, (reason,))
+def _final(plugin: str, reason: str) -> SchedulerRefusal:
+    return SchedulerRefusal(plugin, (reason,))
 
 
-def _for_now(plugin: str, reason: str) -> Refusal:
-    return Refusal(plugin, (reason,), is_final=False)
+def _for_now(plugin: str, reason: str) -> SchedulerRefusal:
+    return SchedulerRefusal(plugin, (reason,), is_final=False)
 
 
 CORDONED: Final = _final(NODE_UNSCHEDULABLE, "node(s) were unschedulable")
@@ -74,9 +74,9 @@ NO_NODES: Final = "no nodes available to schedule pods"
 
 
 @lru_cache(maxsize=1024)
-def short_of(reasons: tuple[str, ...], *, is_final: bool) -> Refusal:
+def short_of(reasons: tuple[str, ...], *, is_final: bool) -> SchedulerRefusal:
     """Return the refusal for lacking resources; final if an empty node would lack them too."""
-    return Refusal(NODE_RESOURCES, reasons, is_final)
+    return SchedulerRefusal(NODE_RESOURCES, reasons, is_final)
 
 
 class Diagnosis(Struct, frozen=True):
@@ -84,9 +84,9 @@ class Diagnosis(Struct, frozen=True):
 
     nodes: int
     """The number of nodes."""
-    refusals: Mapping[str, Refusal]
+    refusals: Mapping[str, SchedulerRefusal]
     """The refusals by node, for nodes that were filtered."""
-    at_once: Refusal | None = None
+    at_once: SchedulerRefusal | None = None
     """The refusal of all nodes before any was filtered."""
 
     @property
@@ -108,7 +108,7 @@ class Diagnosis(Struct, frozen=True):
         return f"{said} {afterwards}".rstrip()
 
 
-def counted(nodes: int, refusals: Iterable[Refusal], absent: Refusal) -> str:
+def counted(nodes: int, refusals: Iterable[SchedulerRefusal], absent: SchedulerRefusal) -> str:
     """Count reasons over all nodes; nodes without an entry in `refusals` count as `absent`."""
     said = list(refusals)
     reasons = Counter(reason for each in said for reason in each.reasons)

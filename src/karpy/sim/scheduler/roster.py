@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from karpy.sim.scheduler.filters import why_full, why_unfit
 from karpy.sim.scheduler.nodes import Entry, NodeInfo, NodeTable
-from karpy.sim.scheduler.refusals import Refusal
+from karpy.sim.scheduler.refusals import SchedulerRefusal
 from karpy.sim.scheduler.scores import add_tastes, own_score, shared_scores
 from karpy.sim.scheduler.standings import Rank, Standings, drop_rank
 from karpy.sim.scheduler.surroundings import Surroundings
@@ -59,7 +59,7 @@ class Roster:
         self.surroundings.update_minimums()
         self._position = table.position
 
-    def refusal(self, node: NodeInfo) -> Refusal | None:
+    def refusal(self, node: NodeInfo) -> SchedulerRefusal | None:
         """Return why a node cannot take such a pod, volumes aside; None if it can."""
         return self._standing.unfit[node.slot] or why_full(self.wants, node)
 
@@ -202,7 +202,7 @@ class Shortlist:
             self.surroundings.count_all(table)
             self.surroundings.update_minimums()
 
-    def refusal(self, node: NodeInfo) -> Refusal | None:
+    def refusal(self, node: NodeInfo) -> SchedulerRefusal | None:
         """Return why a node cannot take such a pod, volumes aside; None if it can."""
         return why_unfit(self.wants, node) or why_full(self.wants, node)
 

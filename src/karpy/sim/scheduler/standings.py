@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 from karpy.model.labels import HOSTNAME
 from karpy.sim.scheduler.filters import has_room, why_unfit
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
-from karpy.sim.scheduler.refusals import Refusal
+from karpy.sim.scheduler.refusals import SchedulerRefusal
 from karpy.sim.scheduler.scores import NO_TASTES, Tastes, own_score, preference, soft_taints
 from karpy.sim.scheduler.wants import Wants
 
@@ -61,7 +61,7 @@ class Standing:
 
     def _build(self) -> None:
         table = self._table
-        self.unfit: list[Refusal | None] = []
+        self.unfit: list[SchedulerRefusal | None] = []
         """By slot: why the node refuses such pods even if empty, None if it does not."""
         self.tastes: list[Tastes] = []
         self.has_tastes = False

@@ -14,7 +14,7 @@ from karpy.sim.scheduler.refusals import (
     OTHERS_AVERSE,
     SPREAD_BROKEN,
     SPREAD_UNLABELLED,
-    Refusal,
+    SchedulerRefusal,
 )
 from karpy.sim.scheduler.tallies import Tally, Weigh
 from karpy.sim.scheduler.terms import Namespaces, PodTerm, Spread
@@ -117,7 +117,7 @@ class Surroundings:
         if self._hard:
             self._lows = [_lowest(spread, tally) for spread, tally, _ in self._hard]
 
-    def refusal(self, node: NodeInfo) -> Refusal | None:
+    def refusal(self, node: NodeInfo) -> SchedulerRefusal | None:
         """Return why spread or pod affinity refuses a node, or None."""
         return self._why_uneven(node) or self._why_anti_affine(node)
 
@@ -142,7 +142,7 @@ class Surroundings:
         if concerned:
             self.concerned[kin] = tuple(concerned)
 
-    def _why_uneven(self, node: NodeInfo) -> Refusal | None:
+    def _why_uneven(self, node: NodeInfo) -> SchedulerRefusal | None:
         for (spread, tally, own), low in zip(self._hard, self._lows, strict=True):
             domain = node.labels.get(spread.key)
             if domain is None:
@@ -151,7 +151,7 @@ class Surroundings:
                 return SPREAD_BROKEN
         return None
 
-    def _why_anti_affine(self, node: NodeInfo) -> Refusal | None:
+    def _why_anti_affine(self, node: NodeInfo) -> SchedulerRefusal | None:
         if self._near and not self._is_near(node):
             return AFFINITY_UNMET
         if any(tally.at(node) > 0 for tally in self._away):

@@ -5,7 +5,7 @@ from typing import Protocol, Self
 
 from karpy.sim.scheduler.nodes import NodeInfo
 from karpy.sim.scheduler.podinfos import PodInfo
-from karpy.sim.scheduler.refusals import Refusal
+from karpy.sim.scheduler.refusals import SchedulerRefusal
 from karpy.sim.scheduler.surroundings import Surroundings
 from karpy.sim.scheduler.volumes import VolumeCheck
 
@@ -15,11 +15,11 @@ class Judge(Protocol):
 
     surroundings: Surroundings
 
-    def refusal(self, node: NodeInfo) -> Refusal | None:
+    def refusal(self, node: NodeInfo) -> SchedulerRefusal | None:
         """Return why a node cannot take such a pod, volumes aside; None if it can."""
 
 
-def why_not(judge: Judge, node: NodeInfo, check: VolumeCheck | None) -> Refusal | None:
+def why_not(judge: Judge, node: NodeInfo, check: VolumeCheck | None) -> SchedulerRefusal | None:
     """Return why a node cannot take a pod, or None, in the order of kube-scheduler's filters."""
     refusal = judge.refusal(node)
     if refusal is None and check is not None:
@@ -62,7 +62,7 @@ class Trial:
         assert not self._changes
         self._judge.surroundings.update_minimums()
 
-    def refusal(self) -> Refusal | None:
+    def refusal(self) -> SchedulerRefusal | None:
         """Return why the changed node cannot take the pod, or None."""
         self._judge.surroundings.update_minimums()
         return why_not(self._judge, self._node, self._check)

@@ -38,7 +38,7 @@ from karpy.sim.scheduler.refusals import (
     VOLUME_ZONE,
     VOLUMES_FULL,
     ZONE_ELSEWHERE,
-    Refusal,
+    SchedulerRefusal,
 )
 from karpy.sim.store.store import Store
 
@@ -73,14 +73,14 @@ class VolumeCheck:
         self.released: int = 0
         """How many users of exclusive claims a trial has removed."""
 
-    def why_hopeless(self) -> Refusal | None:
+    def why_hopeless(self) -> SchedulerRefusal | None:
         """Return why no node can satisfy the claims of the pod, or None."""
         for claim, name, is_ephemeral in self._claims():
             if claim is None and not is_ephemeral:
-                return Refusal(VOLUME_RESTRICTIONS, (_not_found(name),))
+                return SchedulerRefusal(VOLUME_RESTRICTIONS, (_not_found(name),))
         return self._why_unbound() or self._why_nowhere()
 
-    def refusal(self, node: NodeInfo) -> Refusal | None:
+    def refusal(self, node: NodeInfo) -> SchedulerRefusal | None:
         """Return why a node cannot provide the volumes of the pod, or None."""
         if self._exclusive_uses > self.released:
             return CLAIM_TAKEN
@@ -88,7 +88,7 @@ class VolumeCheck:
             return VOLUMES_FULL
         reasons = self._binding_reasons(node)
         if reasons:
-            return Refusal(VOLUME_BINDING, tuple(reasons))
+            return SchedulerRefusal(VOLUME_BINDING, tuple(reasons))
         return None if self._is_in_place(node) else ZONE_ELSEWHERE
 
     def plan(self, node: NodeInfo) -> VolumePlan:
@@ -118,11 +118,11 @@ class VolumeCheck:
             found = self._store.find(PERSISTENT_VOLUME_CLAIM, name, pod.namespace)
             yield found, name, is_ephemeral
 
-    def _why_unbound(self) -> Refusal | None:
+    def _why_unbound(self) -> SchedulerRefusal | None:
         for claim, name, is_ephemeral in self._claims():
             problem = self._problem(claim, name, is_ephemeral=is_ephemeral)
             if problem:
-                return Refusal(VOLUME_BINDING, (problem,))
+                return SchedulerRefusal(VOLUME_BINDING, (problem,))
         for claim, _, _ in self._claims():
             assert claim is not None
             if is_bound(claim) or (is_delayed(self._store, claim) and not volume_name(claim)):
@@ -150,13 +150,13 @@ class VolumeCheck:
         owners = claim["metadata"].get("ownerReferences") or ()
         return any(each.get("controller") and each["uid"] == self._pod.uid for each in owners)
 
-    def _why_nowhere(self) -> Refusal | None:
+    def _why_nowhere(self) -> SchedulerRefusal | None:
         for claim, _, is_ephemeral in self._claims():
             if claim is None or is_ephemeral or not volume_name(claim):
                 continue
             name = volume_name(claim)
             if self._store.find(PERSISTENT_VOLUME, name) is None:
-                return Refusal(VOLUME_ZONE, (f'persistentvolume "{name}" not found',))
+                return SchedulerRefusal(VOLUME_ZONE, (f'persistentvolume "{name}" not found',))
         return None
 
     @cached_property

@@ -10,7 +10,7 @@ from karpy.codec.requests import effective_requests
 from karpy.model.constraints import NO_SCHEDULE, Taint, Toleration
 from karpy.model.pods import HostPort
 from karpy.model.resources import CPU, MEMORY, PODS
-from karpy.sim.scheduler.choices import NodeChoice, NodeTerm, read_choice, read_preferences
+from karpy.sim.scheduler.choices import NodeChoice, SchedulerNodeTerm, read_choice, read_preferences
 from karpy.sim.scheduler.kins import Kin
 from karpy.sim.scheduler.terms import Spread, read_spreads
 
@@ -56,7 +56,7 @@ class Wants:
     usual_memory: int
     """Memory requests with defaults for containers without requests."""
     choice: NodeChoice
-    preferences: tuple[tuple[int, NodeTerm], ...]
+    preferences: tuple[tuple[int, SchedulerNodeTerm], ...]
     tolerations: tuple[Toleration, ...]
     ports: tuple[HostPort, ...]
     spreads: tuple[Spread, ...]

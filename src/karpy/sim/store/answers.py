@@ -20,7 +20,7 @@ _UNSUPPORTED_MEDIA: Final = 415
 _UNPROCESSABLE: Final = 422
 
 
-class Fault(Struct, frozen=True, gc=False):
+class FieldFault(Struct, frozen=True, gc=False):
     """One fault of an object: the field and the problem."""
 
     path: str
@@ -34,7 +34,9 @@ class Fault(Struct, frozen=True, gc=False):
 class FieldsInvalid(Invalid):
     """An object with faults; `details` go into the Status for clients."""
 
-    def __init__(self, kind: Kind, name: str, faults: Iterable[Fault], *, title: str = "") -> None:
+    def __init__(
+        self, kind: Kind, name: str, faults: Iterable[FieldFault], *, title: str = ""
+    ) -> None:
         self.faults = tuple(faults)
         what = ", ".join(dict.fromkeys(str(fault) for fault in self.faults))
         if len(self.faults) > 1:
@@ -62,7 +64,7 @@ _REASONS: Final = {
 }
 
 
-def _reason(fault: Fault) -> str:
+def _reason(fault: FieldFault) -> str:
     return _REASONS.get(fault.problem.partition(":")[0], "FieldValueInvalid")
 
 
@@ -71,30 +73,30 @@ def qualified(kind: Kind) -> str:
     return f"{kind.name}.{kind.group}" if kind.group else kind.name
 
 
-def required(path: str, why: str = "") -> Fault:
+def required(path: str, why: str = "") -> FieldFault:
     """Return the fault of a missing field."""
-    return Fault(path, f"Required value: {why}" if why else "Required value")
+    return FieldFault(path, f"Required value: {why}" if why else "Required value")
 
 
-def invalid(path: str, value: object, why: str) -> Fault:
+def invalid(path: str, value: object, why: str) -> FieldFault:
     """Return the fault of an invalid value."""
-    return Fault(path, f"Invalid value: {shown(value)}: {why}")
+    return FieldFault(path, f"Invalid value: {shown(value)}: {why}")
 
 
-def unsupported(path: str, value: object, known: Iterable[str]) -> Fault:
+def unsupported(path: str, value: object, known: Iterable[str]) -> FieldFault:
     """Return the fault of a value outside an enumeration."""
     words = ", ".join(f'"{word}"' for word in known)
-    return Fault(path, f"Unsupported value: {shown(value)}: supported values: {words}")
+    return FieldFault(path, f"Unsupported value: {shown(value)}: supported values: {words}")
 
 
-def forbidden_field(path: str, why: str) -> Fault:
+def forbidden_field(path: str, why: str) -> FieldFault:
     """Return the fault of a field that must not be set or changed."""
-    return Fault(path, f"Forbidden: {why}")
+    return FieldFault(path, f"Forbidden: {why}")
 
 
-def duplicate(path: str, value: object) -> Fault:
+def duplicate(path: str, value: object) -> FieldFault:
     """Return the fault of a value that occurs twice."""
-    return Fault(path, f"Duplicate value: {shown(value)}")
+    return FieldFault(path, f"Duplicate value: {shown(value)}")
 
 
 def shown(value: object) -> str:

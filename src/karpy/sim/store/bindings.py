@@ -5,7 +5,7 @@ from typing import Final
 from karpy.codec.fields import JsonObject
 from karpy.errors import Conflict
 from karpy.model.kinds import NODE, POD
-from karpy.sim.store.answers import Fault, FieldsInvalid, bad_request, conflict, stale
+from karpy.sim.store.answers import FieldFault, FieldsInvalid, bad_request, conflict, stale
 from karpy.sim.store.conditions import with_condition
 from karpy.sim.store.sharing import remembered_with
 
@@ -58,7 +58,7 @@ def _target(pod: JsonObject, binding: JsonObject) -> str:
     target = binding.get("target") or {}
     name: str = target.get("name") or ""
     if target.get("kind") not in {None, "", NODE.name}:
-        fault = Fault(
+        fault = FieldFault(
             "target.kind",
             f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"',
         )

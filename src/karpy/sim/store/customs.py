@@ -10,7 +10,7 @@ from karpy.ports.objects import Removal
 from karpy.sim.store.checks.others import check_definition
 from karpy.sim.store.conditions import with_condition
 from karpy.sim.store.ledger import Ledger
-from karpy.sim.store.names import Times
+from karpy.sim.store.names import ObjectTimes
 from karpy.sim.store.registry import Registry, Rules, ScalePaths, Served, Validator
 from karpy.sim.store.remover import Remover
 from karpy.sim.store.tables import Table
@@ -42,7 +42,7 @@ class Customs:
         ledger: Ledger,
         kinds: Registry,
         remover: Remover,
-        times: Times,
+        times: ObjectTimes,
         factory: ValidatorFactory | None,
     ) -> None:
         self._ledger = ledger

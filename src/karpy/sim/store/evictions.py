@@ -10,7 +10,7 @@ from karpy.ports.objects import Removal
 from karpy.sim.store.answers import forbidden
 from karpy.sim.store.conditions import condition_of, is_true, with_condition
 from karpy.sim.store.ledger import Ledger
-from karpy.sim.store.names import Times
+from karpy.sim.store.names import ObjectTimes
 from karpy.sim.store.registry import Served
 from karpy.sim.store.remover import Remover
 
@@ -48,7 +48,7 @@ class BudgetSpent(Throttled):
 class Evictions:
     """Carries out evictions."""
 
-    def __init__(self, ledger: Ledger, remover: Remover, times: Times) -> None:
+    def __init__(self, ledger: Ledger, remover: Remover, times: ObjectTimes) -> None:
         self._ledger = ledger
         self._remover = remover
         self._times = times

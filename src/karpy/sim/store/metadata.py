@@ -8,7 +8,7 @@ from typing import Final
 from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import LABEL_KEY_RULE, LABEL_VALUE_RULE
 from karpy.codec.syntax import is_label_key, is_label_value
-from karpy.sim.store.answers import Fault, forbidden_field, invalid, required
+from karpy.sim.store.answers import FieldFault, forbidden_field, invalid, required
 from karpy.sim.store.sharing import remembered
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
@@ -52,7 +52,7 @@ def why_no_subdomain(text: str) -> str | None:
 
 def check_metadata(
     meta: JsonObject, *, is_name_label: bool, is_custom: bool = False
-) -> Iterator[Fault]:
+) -> Iterator[FieldFault]:
     """Yield the faults of the metadata of an object."""
     name = meta.get("name")
     if not name:
@@ -76,7 +76,7 @@ def check_metadata(
         yield from _check_finalizers(finalizers, is_custom=is_custom)
 
 
-def check_labels(labels: JsonObject, path: str) -> Iterator[Fault]:
+def check_labels(labels: JsonObject, path: str) -> Iterator[FieldFault]:
     """Yield the faults of labels."""
     for key, value in labels.items():
         if not is_label_key(key):
@@ -85,7 +85,7 @@ def check_labels(labels: JsonObject, path: str) -> Iterator[Fault]:
             yield invalid(path, value, LABEL_VALUE_RULE)
 
 
-def _check_annotations(annotations: JsonObject) -> list[Fault]:
+def _check_annotations(annotations: JsonObject) -> list[FieldFault]:
     faults = []
     size = 0
     for key, value in annotations.items():
@@ -97,11 +97,11 @@ def _check_annotations(annotations: JsonObject) -> list[Fault]:
         size += len(key) + len(value)
     if size > _ANNOTATIONS_MAX:
         why = f"Too long: may not be more than {_ANNOTATIONS_MAX} bytes"
-        faults.append(Fault("metadata.annotations", why))
+        faults.append(FieldFault("metadata.annotations", why))
     return faults
 
 
-def _check_finalizers(finalizers: list[str], *, is_custom: bool) -> Iterator[Fault]:
+def _check_finalizers(finalizers: list[str], *, is_custom: bool) -> Iterator[FieldFault]:
     for index, finalizer in enumerate(finalizers):
         if not is_label_key(finalizer):
             yield invalid("metadata.finalizers", finalizer, LABEL_KEY_RULE)
@@ -110,7 +110,7 @@ def _check_finalizers(finalizers: list[str], *, is_custom: bool) -> Iterator[Fau
             yield invalid(f"metadata.finalizers[{index}]", finalizer, why)
 
 
-def _check_owners(owners: list[JsonObject]) -> list[Fault]:
+def _check_owners(owners: list[JsonObject]) -> list[FieldFault]:
     faults = []
     for owner in owners:
         for field in ("apiVersion", "kind", "name", "uid"):
@@ -128,7 +128,7 @@ def _check_owners(owners: list[JsonObject]) -> list[Fault]:
     return faults
 
 
-def _label_problems(labels: JsonObject) -> list[Fault]:
+def _label_problems(labels: JsonObject) -> list[FieldFault]:
     return list(check_labels(labels, "metadata.labels"))
 
 
@@ -168,7 +168,7 @@ _SYSTEM: Final = (
 )
 
 
-def compare_metadata(meta: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_metadata(meta: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Name what of the metadata must not have changed."""
     if "deletionTimestamp" not in old:
         return

@@ -49,7 +49,7 @@ class Names:
         return mixed ^ (mixed >> 31)
 
 
-class Times:
+class ObjectTimes:
     """The time of a clock in the format of the API, cached for equal moments."""
 
     def __init__(self, clock: Clock) -> None:

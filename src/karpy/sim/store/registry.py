@@ -9,14 +9,14 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.patches.schemas import PLAIN, Schema
 from karpy.model.kinds import Kind
 from karpy.ports.objects import WatchEvent
-from karpy.sim.store.answers import Fault, bad_request, no_such_resource
+from karpy.sim.store.answers import FieldFault, bad_request, no_such_resource
 
 BACKGROUND: Final = "Background"
 ORPHAN: Final = "Orphan"
 
 Change = Callable[[JsonObject], JsonObject]
-Check = Callable[[JsonObject], Iterable[Fault]]
-Compare = Callable[[JsonObject, JsonObject], Iterable[Fault]]
+Check = Callable[[JsonObject], Iterable[FieldFault]]
+Compare = Callable[[JsonObject, JsonObject], Iterable[FieldFault]]
 
 
 class Validator(Protocol):

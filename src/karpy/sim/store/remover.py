@@ -9,7 +9,7 @@ from karpy.model.times import span
 from karpy.ports.objects import Removal
 from karpy.sim.store.answers import precondition_failed
 from karpy.sim.store.ledger import Ledger
-from karpy.sim.store.names import Times, time_text
+from karpy.sim.store.names import ObjectTimes, time_text
 from karpy.sim.store.registry import BACKGROUND, ORPHAN, Served
 from karpy.sim.store.tables import Table
 
@@ -26,7 +26,7 @@ _USUAL_GRACE: Final = 30
 class Remover:
     """Marks objects as deleting, and removes those without finalizers and grace period."""
 
-    def __init__(self, ledger: Ledger, times: Times) -> None:
+    def __init__(self, ledger: Ledger, times: ObjectTimes) -> None:
         self._ledger = ledger
         self._times = times
 

@@ -17,7 +17,7 @@ from karpy.sim.store.admission import Admission
 from karpy.sim.store.answers import not_found
 from karpy.sim.store.bindings import placed_on
 from karpy.sim.store.customs import Customs, ValidatorFactory
-from karpy.sim.store.names import Names, Times
+from karpy.sim.store.names import Names, ObjectTimes
 from karpy.sim.store.namespaces import Namespaces
 from karpy.sim.store.ownership import apply
 from karpy.sim.store.patching import applier, configuration, named, patched, relevant
@@ -28,7 +28,7 @@ from karpy.sim.store.subresources import Subresources
 from karpy.sim.store.system import founding_objects, service_account
 from karpy.sim.store.tables import Table
 from karpy.sim.store.views import View
-from karpy.sim.store.writer import STATUS, Write, Writer, check_guard
+from karpy.sim.store.writer import STATUS, StoreWriter, Write, check_guard
 
 _APPLY: Final = PatchType.APPLY
 
@@ -56,10 +56,10 @@ class Store(View):
             for kind, table in self._plain.items()
             if self.kinds.served(kind).has_plain_status
         }
-        self._times = Times(clock)
+        self._times = ObjectTimes(clock)
         self.quotas: Final = Quotas(self._ledger)
         admission = Admission(self._ledger, self.quotas, taints_nodes=taints_nodes)
-        self._writer = Writer(self._ledger, Names(seed), self._times, admission)
+        self._writer = StoreWriter(self._ledger, Names(seed), self._times, admission)
         self._remover = Remover(self._ledger, self._times)
         self._namespaces = Namespaces(self._ledger, self.kinds, self._remover)
         self._customs = Customs(self._ledger, self.kinds, self._remover, self._times, validator)

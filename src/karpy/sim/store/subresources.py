@@ -8,11 +8,11 @@ from karpy.sim.store.answers import no_such_resource, not_allowed
 from karpy.sim.store.bindings import bound
 from karpy.sim.store.evictions import SUCCESS, Evictions
 from karpy.sim.store.ledger import Ledger
-from karpy.sim.store.names import Times
+from karpy.sim.store.names import ObjectTimes
 from karpy.sim.store.registry import Served
 from karpy.sim.store.remover import Remover
 from karpy.sim.store.scales import scale_of, with_scale
-from karpy.sim.store.writer import Write, Writer
+from karpy.sim.store.writer import StoreWriter, Write
 
 _SCALE: Final = "scale"
 _FINALIZE: Final = "finalize"
@@ -21,7 +21,9 @@ _FINALIZE: Final = "finalize"
 class Subresources:
     """Serves the subresources other than status."""
 
-    def __init__(self, ledger: Ledger, writer: Writer, remover: Remover, times: Times) -> None:
+    def __init__(
+        self, ledger: Ledger, writer: StoreWriter, remover: Remover, times: ObjectTimes
+    ) -> None:
         self._ledger = ledger
         self._writer = writer
         self._times = times

@@ -9,7 +9,7 @@ from karpy.errors import BadRequest
 from karpy.model.kinds import DEPLOYMENT, NAMESPACE, POD, Kind
 from karpy.sim.store.admission import Admission
 from karpy.sim.store.answers import (
-    Fault,
+    FieldFault,
     FieldsInvalid,
     already_exists,
     conflict,
@@ -20,7 +20,7 @@ from karpy.sim.store.checks.pods import NoQuantity
 from karpy.sim.store.checks.shapes import ShapeCheck
 from karpy.sim.store.ledger import Ledger
 from karpy.sim.store.metadata import check_metadata, compare_metadata, keep_system_fields
-from karpy.sim.store.names import Names, Times
+from karpy.sim.store.names import Names, ObjectTimes
 from karpy.sim.store.ownership import UPDATE, Claim, track
 from karpy.sim.store.registry import Served
 from karpy.sim.store.tables import Table
@@ -53,10 +53,12 @@ class _Model(Struct, frozen=True):
     """The change counter of admission at that time."""
 
 
-class Writer:
+class StoreWriter:
     """Creates and changes objects as an API server does."""
 
-    def __init__(self, ledger: Ledger, names: Names, times: Times, admission: Admission) -> None:
+    def __init__(
+        self, ledger: Ledger, names: Names, times: ObjectTimes, admission: Admission
+    ) -> None:
         self._ledger = ledger
         self._names = names
         self._times = times
@@ -115,7 +117,7 @@ class Writer:
         except BadRequest as error:
             if not write.is_patch:
                 raise
-            fault = Fault("patch", f"Invalid value: {error.message}")
+            fault = FieldFault("patch", f"Invalid value: {error.message}")
             raise FieldsInvalid(served.kind, old["metadata"]["name"], [fault]) from error
         new = self._settle(served, new, old, write)
         if "managedFields" in old["metadata"] and not write.is_apply:
@@ -233,7 +235,12 @@ class Writer:
         self._check(served, new, faults, is_body_changed=is_body_changed)
 
     def _check(
-        self, served: Served, obj: JsonObject, faults: list[Fault], *, is_body_changed: bool = True
+        self,
+        served: Served,
+        obj: JsonObject,
+        faults: list[FieldFault],
+        *,
+        is_body_changed: bool = True,
     ) -> None:
         rules = served.rules
         meta = obj["metadata"]
@@ -257,7 +264,7 @@ def check_guard(served: Served, new: JsonObject, old: JsonObject, *, is_guarded:
         if version != old["resourceVersion"]:
             raise stale(served.kind, name)
     elif is_guarded:
-        fault = Fault(
+        fault = FieldFault(
             "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
         )
         raise FieldsInvalid(served.kind, name, [fault], title=served.kind.resource)

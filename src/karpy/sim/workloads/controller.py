@@ -11,7 +11,7 @@ from karpy.codec.labelselectors import Selector, selector_of
 from karpy.model.kinds import Kind
 from karpy.ports.clock import Clock
 from karpy.ports.objects import Query, WatchEvent
-from karpy.sim.store.names import Times
+from karpy.sim.store.names import ObjectTimes
 from karpy.sim.store.paging import key_of
 from karpy.sim.store.sharing import remembered
 from karpy.sim.store.store import Store
@@ -54,7 +54,7 @@ class Controller:
         self.context = context
         self.store = context.store
         self._find = context.store.finder(self.kind)
-        self._times = Times(context.clock)
+        self._times = ObjectTimes(context.clock)
         self.worker = Worker(self._work)
         self._ends: list[Callable[[], None]] = []
         self._is_writing = False

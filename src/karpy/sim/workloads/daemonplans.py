@@ -15,7 +15,7 @@ Pods = dict[str, list[JsonObject]]
 """Pods by the node they run on, or were created for."""
 
 
-class Plan(Struct):
+class DaemonPlan(Struct):
     """Nodes that need a pod, and pods to delete."""
 
     make: list[str] = []
@@ -38,9 +38,9 @@ def plan(
     pods: Pods,
     current: str,
     now: datetime,
-) -> Plan:
+) -> DaemonPlan:
     """Return the nodes without a pod, and the misplaced pods."""
-    todo = Plan()
+    todo = DaemonPlan()
     for name, permission in permissions.items():
         present = pods.get(name)
         if present is None:
@@ -69,11 +69,11 @@ def rollout(
     pods: Pods,
     current: str,
     now: datetime,
-) -> Plan:
+) -> DaemonPlan:
     """Return which outdated pods may be replaced now."""
     strategy = daemon_set["spec"].get("updateStrategy") or {}
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
-        return Plan()
+        return DaemonPlan()
     wanted = [name for name, permission in permissions.items() if permission.may_start]
     rolling = strategy.get("rollingUpdate") or {}
     surge = share(rolling.get("maxSurge"), len(wanted), is_rounded_up=True)
@@ -88,7 +88,7 @@ def rollout(
     return _surging(pairs, permissions, surge, seconds, now)
 
 
-def _in_place(pairs: dict[str, _Pair], unavailable: int, seconds: int, now: datetime) -> Plan:
+def _in_place(pairs: dict[str, _Pair], unavailable: int, seconds: int, now: datetime) -> DaemonPlan:
     """Delete old pods: all that are unavailable, others while enough stay available."""
     broken, candidates = [], []
     down = 0
@@ -103,7 +103,7 @@ def _in_place(pairs: dict[str, _Pair], unavailable: int, seconds: int, now: date
             broken.append(old)
         elif old is not None:
             candidates.append(old)
-    return Plan(drop=[*broken, *candidates[: max(0, unavailable - down)]])
+    return DaemonPlan(drop=[*broken, *candidates[: max(0, unavailable - down)]])
 
 
 def _surging(
@@ -112,9 +112,9 @@ def _surging(
     surge: int,
     seconds: int,
     now: datetime,
-) -> Plan:
+) -> DaemonPlan:
     """Create new pods beside old ones, and delete the old ones once the new are available."""
-    todo = Plan()
+    todo = DaemonPlan()
     candidates: list[str] = []
     astray: list[JsonObject] = []
     extra = working = 0
@@ -143,7 +143,7 @@ def _surging(
     return todo
 
 
-def _sorted_out(present: list[JsonObject], todo: Plan) -> list[JsonObject]:
+def _sorted_out(present: list[JsonObject], todo: DaemonPlan) -> list[JsonObject]:
     """Return the pods that run or will run; add the ended ones to the plan."""
     running = []
     for pod in present:

@@ -8,10 +8,16 @@ from karpy.model.kinds import DAEMON_SET, NODE, Kind
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.store.paging import key_of
 from karpy.sim.workloads.controller import WorkloadContext
-from karpy.sim.workloads.daemonplans import Plan, age_of, plan, rollout
-from karpy.sim.workloads.eligibility import DENIED, Eligibility, Permission, aimed_at, target_of
+from karpy.sim.workloads.daemonplans import DaemonPlan, age_of, plan, rollout
+from karpy.sim.workloads.eligibility import (
+    DENIED,
+    DaemonEligibility,
+    Permission,
+    aimed_at,
+    target_of,
+)
 from karpy.sim.workloads.owners import is_deleting
-from karpy.sim.workloads.podcontroller import PodController
+from karpy.sim.workloads.podcontroller import PodWriter
 from karpy.sim.workloads.pods import FINISHED, is_available, is_ready, next_available, phase_of
 from karpy.sim.workloads.revisions import REVISION_HASH, RevisionController, name_of
 from karpy.sim.workloads.statuses import without_zeros
@@ -23,7 +29,7 @@ _GENERATION_NOTE: Final = "deprecated.daemonset.template.generation"
 _GENERATION_LABEL: Final = "pod-template-generation"
 
 
-class DaemonSets(RevisionController, PodController):
+class DaemonSets(RevisionController, PodWriter):
     """Keeps a pod of each DaemonSet on every eligible node."""
 
     kind: ClassVar[Kind] = DAEMON_SET
@@ -32,7 +38,7 @@ class DaemonSets(RevisionController, PodController):
 
     def __init__(self, context: WorkloadContext) -> None:
         super().__init__(context)
-        self._readings: dict[str, tuple[JsonObject, Eligibility]] = {}
+        self._readings: dict[str, tuple[JsonObject, DaemonEligibility]] = {}
         self._failures: dict[tuple[str, str], tuple[int, float]] = {}
         """Failed pods by DaemonSet and node, with the time of the last deletion."""
 
@@ -95,7 +101,7 @@ class DaemonSets(RevisionController, PodController):
         key, spec = key_of(obj), obj["spec"]["template"]["spec"]
         reading = self._readings.get(key)
         if reading is None or reading[0] is not spec:
-            reading = self._readings[key] = (spec, Eligibility(spec))
+            reading = self._readings[key] = (spec, DaemonEligibility(spec))
         return reading[1].of(node)
 
     def _permissions(self, obj: JsonObject) -> dict[str, Permission]:
@@ -148,7 +154,7 @@ class DaemonSets(RevisionController, PodController):
         todo = rollout(obj, permissions, self._pods(obj), current, self.now())
         return self._apply(obj, todo, current)
 
-    def _apply(self, obj: JsonObject, todo: Plan, current: str) -> bool:
+    def _apply(self, obj: JsonObject, todo: DaemonPlan, current: str) -> bool:
         """Create and delete pods; say whether a deleted pod is gone at once."""
         is_gone = False
         for node in todo.make:

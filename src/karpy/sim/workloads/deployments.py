@@ -14,7 +14,7 @@ from karpy.sim.workloads.progress import (
     PROGRESSING,
     RESUMED,
     TIMED_OUT,
-    Fleet,
+    RolloutReplicaSets,
     condition,
     counts,
     is_complete,
@@ -86,7 +86,7 @@ class Deployments(FleetController):
         )
         return self.write_status(obj, put_condition(status, what, self.now_text()))
 
-    def _resize(self, obj: JsonObject, fleet: Fleet) -> float | None:
+    def _resize(self, obj: JsonObject, fleet: RolloutReplicaSets) -> float | None:
         """Scale the ReplicaSets in proportion to the new size of the Deployment."""
         total = wanted(obj)
         active = [each for each in fleet.live if size(each)]
@@ -107,7 +107,7 @@ class Deployments(FleetController):
         self.write_status(obj, counts(obj, fleet, self.now_text()))
         return None if is_paused else 0.0
 
-    def _roll(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
+    def _roll(self, obj: JsonObject, fleet: RolloutReplicaSets) -> JsonObject:
         if fleet.new is None:
             obj = self.make(obj, fleet)
         new = fleet.new
@@ -123,7 +123,7 @@ class Deployments(FleetController):
             self.clean_up(obj, fleet)
         return obj
 
-    def _shrink_old(self, obj: JsonObject, fleet: Fleet) -> None:
+    def _shrink_old(self, obj: JsonObject, fleet: RolloutReplicaSets) -> None:
         """Scale down old ReplicaSets, unhealthy pods first, while enough pods stay available."""
         new = fleet.new
         assert new is not None
@@ -146,7 +146,7 @@ class Deployments(FleetController):
                 spare -= fewer
                 self.scale(obj, fleet, each, size(each) - fewer)
 
-    def _recreate(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
+    def _recreate(self, obj: JsonObject, fleet: RolloutReplicaSets) -> JsonObject:
         is_shrinking = False
         for each in list(fleet.live_old):
             if size(each):
@@ -162,21 +162,21 @@ class Deployments(FleetController):
             self.clean_up(obj, fleet)
         return obj
 
-    def _are_old_running(self, fleet: Fleet) -> bool:
+    def _are_old_running(self, fleet: RolloutReplicaSets) -> bool:
         return counted(fleet.old, "replicas") > 0 or any(
             phase_of(pod) not in FINISHED
             for each in fleet.old
             for pod in self.context.pods.of(each)
         )
 
-    def _report(self, obj: JsonObject, fleet: Fleet) -> float | None:
+    def _report(self, obj: JsonObject, fleet: RolloutReplicaSets) -> float | None:
         now = self.now()
         status = judged(obj, fleet, counts(obj, fleet, self.now_text()), now)
         self.write_status(obj, status)
         return seconds_until_timeout(obj, status, now)
 
 
-def _is_resized(deployment: JsonObject, fleet: Fleet) -> bool:
+def _is_resized(deployment: JsonObject, fleet: RolloutReplicaSets) -> bool:
     """Say whether a Deployment was scaled since its size was last written to its ReplicaSets."""
     total = wanted(deployment)
     return any(size(each) and noted(each, DESIRED) not in {None, total} for each in fleet.live)

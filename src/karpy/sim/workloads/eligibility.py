@@ -47,7 +47,7 @@ def tolerations(spec: JsonObject) -> list[JsonObject]:
     return [*present, *(each for each in added if each not in present)]
 
 
-class Eligibility:
+class DaemonEligibility:
     """The rules on nodes in the template of a DaemonSet, read once."""
 
     def __init__(self, spec: JsonObject) -> None:

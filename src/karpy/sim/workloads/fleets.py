@@ -8,7 +8,7 @@ from karpy.model.kinds import REPLICA_SET
 from karpy.sim.workloads.conditions import find_condition, put_condition
 from karpy.sim.workloads.controller import Controller
 from karpy.sim.workloads.owners import control_reference, is_controlled_by, is_deleting
-from karpy.sim.workloads.progress import PROGRESSING, Fleet, condition
+from karpy.sim.workloads.progress import PROGRESSING, RolloutReplicaSets, condition
 from karpy.sim.workloads.replicas import (
     REVISION,
     age_order,
@@ -34,19 +34,19 @@ _COLLISIONS_MAX: Final = 16
 _PATIENCE: Final = "minReadySeconds"
 
 
-def fleet_of(deployment: JsonObject, sets: list[JsonObject]) -> Fleet:
+def fleet_of(deployment: JsonObject, sets: list[JsonObject]) -> RolloutReplicaSets:
     """Return the ReplicaSets of a Deployment, with the one of its current template apart."""
     ordered = sorted(sets, key=age_order)
     wanted_content = content_of(deployment["spec"]["template"])
     contents = [content_of(each["spec"]["template"]) for each in ordered]
     if wanted_content not in contents:
-        return Fleet(None, ordered)
+        return RolloutReplicaSets(None, ordered)
     # Of several ReplicaSets with the same template the oldest is the new one.
     new = ordered.pop(contents.index(wanted_content))
-    return Fleet(new, ordered)
+    return RolloutReplicaSets(new, ordered)
 
 
-def grown(deployment: JsonObject, fleet: Fleet, present: int) -> int:
+def grown(deployment: JsonObject, fleet: RolloutReplicaSets, present: int) -> int:
     """Return the size to which the new ReplicaSet may grow within the surge."""
     total = wanted(deployment)
     if not is_rolling(deployment):
@@ -58,7 +58,7 @@ def grown(deployment: JsonObject, fleet: Fleet, present: int) -> int:
 class FleetController(Controller):
     """Creates, scales and deletes the ReplicaSets of Deployments."""
 
-    def renew(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
+    def renew(self, obj: JsonObject, fleet: RolloutReplicaSets) -> JsonObject:
         """Update the annotations of the new ReplicaSet, and the revision of the Deployment."""
         new = fleet.new
         assert new is not None
@@ -86,7 +86,9 @@ class FleetController(Controller):
         meta = {**obj["metadata"], "annotations": {**notes, REVISION: revision}}
         return self.write({**obj, "metadata": meta, "status": status}, subresource="status")
 
-    def scale(self, obj: JsonObject, fleet: Fleet, replica_set: JsonObject, number: int) -> None:
+    def scale(
+        self, obj: JsonObject, fleet: RolloutReplicaSets, replica_set: JsonObject, number: int
+    ) -> None:
         """Scale a ReplicaSet, and write the size of the Deployment into its annotations."""
         was = size(replica_set)
         present = annotations_of(replica_set)
@@ -100,7 +102,7 @@ class FleetController(Controller):
         if was != number:
             self._record_scaling(obj, changed, was)
 
-    def make(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
+    def make(self, obj: JsonObject, fleet: RolloutReplicaSets) -> JsonObject:
         """Create the ReplicaSet of a Deployment's template; return the changed Deployment."""
         for _ in range(_COLLISIONS_MAX):
             draft = self._draft(obj, fleet)
@@ -123,7 +125,7 @@ class FleetController(Controller):
             return self._report_creation(obj, made)
         return obj
 
-    def clean_up(self, obj: JsonObject, fleet: Fleet) -> None:
+    def clean_up(self, obj: JsonObject, fleet: RolloutReplicaSets) -> None:
         """Delete the oldest ReplicaSets beyond the revision history limit."""
         limit = history(obj)
         if limit is None:
@@ -140,7 +142,7 @@ class FleetController(Controller):
             self.store.delete(REPLICA_SET, meta["name"], namespace=meta["namespace"])
             fleet.drop(each)
 
-    def _draft(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
+    def _draft(self, obj: JsonObject, fleet: RolloutReplicaSets) -> JsonObject:
         spec, meta = obj["spec"], obj["metadata"]
         name_hash = hash_of(spec["template"], (obj.get("status") or {}).get("collisionCount"))
         template = with_label(spec["template"], TEMPLATE_HASH, name_hash)

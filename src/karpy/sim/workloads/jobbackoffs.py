@@ -13,20 +13,20 @@ _FIRST_SECONDS: Final = 10.0
 _LONGEST_SECONDS: Final = 600.0
 
 
-class Backoff(Struct, frozen=True):
+class JobBackoff(Struct, frozen=True):
     """The failures of a Job since the last success."""
 
     failures: int = 0
     last: datetime | None = None
 
-    def after(self, successes: list[JsonObject], failures: list[JsonObject]) -> "Backoff":
+    def after(self, successes: list[JsonObject], failures: list[JsonObject]) -> "JobBackoff":
         """Return the backoff after further pods have ended."""
         times = sorted(map(finished_at, failures))
         if not successes:
-            return Backoff(self.failures + len(times), times[-1]) if times else self
+            return JobBackoff(self.failures + len(times), times[-1]) if times else self
         latest = max(map(finished_at, successes))
         later = [each for each in times if each > latest]
-        return Backoff(len(later), later[-1]) if later else Backoff()
+        return JobBackoff(len(later), later[-1]) if later else JobBackoff()
 
     def seconds_left(self, now: datetime) -> float:
         """Return the seconds until the next pod may be created."""

@@ -10,15 +10,15 @@ from karpy.sim.store.paging import key_of
 from karpy.sim.worker import Worker
 from karpy.sim.workloads.conditions import find_condition
 from karpy.sim.workloads.controller import WorkloadContext
-from karpy.sim.workloads.jobbackoffs import Backoff, finished_at
+from karpy.sim.workloads.jobbackoffs import JobBackoff, finished_at
 from karpy.sim.workloads.jobindexes import index_of, is_indexed, numbered
 from karpy.sim.workloads.jobstatuses import counted, now_running, to_release, with_text
 from karpy.sim.workloads.jobtallies import (
     COMPLETE,
     SUCCESS_MET,
     TRACKED,
-    Outcome,
-    Tally,
+    JobOutcome,
+    JobTally,
     completions_of,
     failures_of_index,
     has_failed,
@@ -32,7 +32,7 @@ from karpy.sim.workloads.jobtallies import (
     tally,
 )
 from karpy.sim.workloads.owners import controller_of, is_deleting, without_finalizer
-from karpy.sim.workloads.podcontroller import PodController
+from karpy.sim.workloads.podcontroller import PodWriter
 from karpy.sim.workloads.pods import first_to_go
 
 _AT_ONCE_MAX: Final = 500
@@ -40,7 +40,7 @@ _OWN_NAME: Final = "kubernetes.io/job-controller"
 _SUSPENDED: Final = "Suspended"
 
 
-class Jobs(PodController):
+class Jobs(PodWriter):
     """Runs the pods of Jobs to completion."""
 
     kind: ClassVar[Kind] = JOB
@@ -48,7 +48,7 @@ class Jobs(PodController):
 
     def __init__(self, context: WorkloadContext) -> None:
         super().__init__(context)
-        self._backoffs: dict[str, Backoff] = {}
+        self._backoffs: dict[str, JobBackoff] = {}
         self._releases = Worker(self._release)
         """Pods with the tracking finalizer and without a Job: the finalizer is to be removed."""
 
@@ -78,7 +78,7 @@ class Jobs(PodController):
         obj = self._begun(obj)
         count = tally(obj, pods)
         key = key_of(obj)
-        backoff = self._backoffs.get(key, Backoff())
+        backoff = self._backoffs.get(key, JobBackoff())
         backoff = backoff.after(count.fresh_successes, count.fresh_failures)
         self._backoffs[key] = backoff
         end = outcome(count, self.now())
@@ -120,13 +120,13 @@ class Jobs(PodController):
             status = {**status, "startTime": now}
         return obj if status is (obj.get("status") or {}) else {**obj, "status": status}
 
-    def _stop_pods(self, count: Tally) -> None:
+    def _stop_pods(self, count: JobTally) -> None:
         for pod in count.active:
             self.drop_pod(count.job, pod)
         count.terminating += len(count.active)
         count.active = []
 
-    def _manage(self, count: Tally, backoff: Backoff) -> float | None:
+    def _manage(self, count: JobTally, backoff: JobBackoff) -> float | None:
         """Create and delete pods to match the Job; return the seconds of its backoff, or None."""
         job = count.job
         surplus = self._surplus(count)
@@ -151,13 +151,13 @@ class Jobs(PodController):
         count.active.extend(self.make_pods(job, template, min(missing, _AT_ONCE_MAX)))
         return 0.0 if missing > _AT_ONCE_MAX else None
 
-    def _drop_active(self, count: Tally, pod: JsonObject) -> None:
+    def _drop_active(self, count: JobTally, pod: JsonObject) -> None:
         name = pod["metadata"]["name"]
         left = self.drop_pod(count.job, pod)
         count.active = [each for each in count.active if each["metadata"]["name"] != name]
         count.terminating += left is not None
 
-    def _surplus(self, count: Tally) -> list[JsonObject]:
+    def _surplus(self, count: JobTally) -> list[JsonObject]:
         """Return the active pods to delete."""
         job, active = count.job, first_to_go(count.active, {}, self.now())
         if is_suspended(job):
@@ -176,7 +176,7 @@ class Jobs(PodController):
         others = [pod for pod in active if pod["metadata"]["name"] not in names]
         return doubles + others[: max(0, excess - len(doubles))]
 
-    def _make_indexed(self, count: Tally, missing: int) -> float | None:
+    def _make_indexed(self, count: JobTally, missing: int) -> float | None:
         job = count.job
         done = count.succeeded_indexes | count.failed_indexes
         taken = done | {index for pod in count.active if (index := index_of(pod)) is not None}
@@ -188,7 +188,7 @@ class Jobs(PodController):
             if "backoffLimitPerIndex" in job["spec"]:
                 failures = failures_of_index(job, count.pods, index)
                 last = [p for p in count.pods if index_of(p) == index and has_failed(job, p)]
-                pace = Backoff(failures, max(map(finished_at, last), default=None))
+                pace = JobBackoff(failures, max(map(finished_at, last), default=None))
                 if wait := pace.seconds_left(self.now()):
                     waits.append(wait)
                     continue
@@ -196,7 +196,7 @@ class Jobs(PodController):
             count.active.append(self.make_pod(job, named, generate_name=start))
         return min(waits, default=None)
 
-    def _settle(self, count: Tally, end: Outcome | None) -> JsonObject:
+    def _settle(self, count: JobTally, end: JobOutcome | None) -> JsonObject:
         """Count ended pods, write the status, and remove the finalizer from the counted pods."""
         job, releases = count.job, to_release(count, end)
         status = counted(count, end, releases)
@@ -216,12 +216,12 @@ class Jobs(PodController):
             self._record_end(written, end)
         return written
 
-    def _ended(self, status: JsonObject, end: Outcome) -> JsonObject:
+    def _ended(self, status: JsonObject, end: JobOutcome) -> JsonObject:
         now = self.now_text()
         ended = with_text(status, end.final, ("True", end.reason, end.message), now)
         return {**ended, "completionTime": now} if end.final == COMPLETE else ended
 
-    def _record_end(self, job: JsonObject, end: Outcome) -> None:
+    def _record_end(self, job: JsonObject, end: JobOutcome) -> None:
         if end.final != COMPLETE:
             self.record_warning(job, end.reason, end.message)
             return
@@ -268,7 +268,7 @@ class Jobs(PodController):
         self._let_go([pod])
 
 
-def _wanted(count: Tally) -> int:
+def _wanted(count: JobTally) -> int:
     """Return how many pods should be active now."""
     completions, parallelism = completions_of(count.job), parallelism_of(count.job)
     if completions is None:
@@ -277,12 +277,14 @@ def _wanted(count: Tally) -> int:
     return max(0, min(parallelism, left))
 
 
-def _success(count: Tally) -> Outcome | None:
+def _success(count: JobTally) -> JobOutcome | None:
     completions = completions_of(count.job)
     is_enough = count.succeeded > 0 if completions is None else count.succeeded >= completions
     if count.active or not is_enough:
         return None
-    return Outcome(SUCCESS_MET, "CompletionsReached", "Reached expected number of succeeded pods")
+    return JobOutcome(
+        SUCCESS_MET, "CompletionsReached", "Reached expected number of succeeded pods"
+    )
 
 
 def _tracked(template: JsonObject) -> JsonObject:

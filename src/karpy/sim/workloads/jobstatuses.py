@@ -2,7 +2,7 @@
 
 from karpy.codec.fields import JsonObject
 from karpy.sim.workloads.jobindexes import index_text
-from karpy.sim.workloads.jobtallies import SUCCESS_MET, Outcome, Tally, has_failed, is_tracked
+from karpy.sim.workloads.jobtallies import SUCCESS_MET, JobOutcome, JobTally, has_failed, is_tracked
 from karpy.sim.workloads.owners import is_deleting
 from karpy.sim.workloads.pods import SUCCEEDED, is_active, is_ready, is_terminating, phase_of
 from karpy.sim.workloads.statuses import without_zeros
@@ -30,7 +30,7 @@ def with_text(status: JsonObject, type_: str, text: _Text, now: str) -> JsonObje
     return {**status, "conditions": conditions}
 
 
-def to_release(count: Tally, end: Outcome | None) -> list[JsonObject]:
+def to_release(count: JobTally, end: JobOutcome | None) -> list[JsonObject]:
     """Return the pods whose finalizer can go: their end is counted, or does not matter."""
     job = count.job
     is_all = end is not None or is_deleting(job)
@@ -41,7 +41,7 @@ def to_release(count: Tally, end: Outcome | None) -> list[JsonObject]:
     ]
 
 
-def counted(count: Tally, end: Outcome | None, releases: list[JsonObject]) -> JsonObject:
+def counted(count: JobTally, end: JobOutcome | None, releases: list[JsonObject]) -> JsonObject:
     """Return a status with the counts of ended pods."""
     job = count.job
     failed = count.failed

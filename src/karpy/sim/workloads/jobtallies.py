@@ -37,7 +37,7 @@ _USUAL_BACKOFF: Final = 6
 _UNLIMITED: Final = 2**31 - 1
 
 
-class Outcome(Struct, frozen=True):
+class JobOutcome(Struct, frozen=True):
     """How a Job ends: its first condition, with reason and message."""
 
     type: str
@@ -50,7 +50,7 @@ class Outcome(Struct, frozen=True):
         return COMPLETE if self.type == SUCCESS_MET else FAILURE
 
 
-class Tally(Struct):
+class JobTally(Struct):
     """The pods of a Job by state."""
 
     job: JsonObject
@@ -116,7 +116,7 @@ def parallelism_of(job: JsonObject) -> int:
     return 1 if parallelism is None else int(parallelism)
 
 
-def tally(job: JsonObject, pods: list[JsonObject]) -> Tally:
+def tally(job: JsonObject, pods: list[JsonObject]) -> JobTally:
     """Sort the pods of a Job by state."""
     status, completions = job.get("status") or {}, completions_of(job)
     countable = [pod for pod in pods if is_tracked(pod) and _has_place(job, pod)]
@@ -127,7 +127,7 @@ def tally(job: JsonObject, pods: list[JsonObject]) -> Tally:
     if is_indexed(job):
         indexes = read_indexes(status.get("completedIndexes"), completions or 0)
         indexes.update(index for pod in successes if (index := index_of(pod)) is not None)
-    return Tally(
+    return JobTally(
         job=job,
         pods=pods,
         active=[pod for pod in pods if is_active(pod)],
@@ -151,20 +151,20 @@ def failures_of_index(job: JsonObject, pods: list[JsonObject], index: int) -> in
     return max(counts, default=0)
 
 
-def outcome(count: Tally, now: datetime) -> Outcome | None:
+def outcome(count: JobTally, now: datetime) -> JobOutcome | None:
     """Return the outcome of a Job that ends by a failure or a policy, None if it goes on."""
     job = count.job
     met = find_condition(job.get("status"), SUCCESS_MET)
     if met is not None:
-        return Outcome(SUCCESS_MET, met["reason"], met["message"])
+        return JobOutcome(SUCCESS_MET, met["reason"], met["message"])
     target = find_condition(job.get("status"), FAILURE_TARGET)
     if target is not None:
-        return Outcome(FAILURE_TARGET, target["reason"], target["message"])
+        return JobOutcome(FAILURE_TARGET, target["reason"], target["message"])
     why = _why_failed(count, now)
     if why is not None:
-        return Outcome(FAILURE_TARGET, *why)
+        return JobOutcome(FAILURE_TARGET, *why)
     rule = success_rule(job, count.succeeded_indexes, completions_of(job) or 0)
-    return Outcome(SUCCESS_MET, "SuccessPolicy", rule) if rule else None
+    return JobOutcome(SUCCESS_MET, "SuccessPolicy", rule) if rule else None
 
 
 def seconds_until_deadline(job: JsonObject, now: datetime) -> float | None:
@@ -176,7 +176,7 @@ def seconds_until_deadline(job: JsonObject, now: datetime) -> float | None:
     return (started + span(seconds) - now).total_seconds()
 
 
-def _why_failed(count: Tally, now: datetime) -> tuple[str, str] | None:
+def _why_failed(count: JobTally, now: datetime) -> tuple[str, str] | None:
     job = count.job
     for pod in count.pods:
         if has_failed(job, pod):
@@ -191,7 +191,7 @@ def _why_failed(count: Tally, now: datetime) -> tuple[str, str] | None:
     return _why_indexes_failed(count)
 
 
-def _why_indexes_failed(count: Tally) -> tuple[str, str] | None:
+def _why_indexes_failed(count: JobTally) -> tuple[str, str] | None:
     spec, failed = count.job["spec"], len(count.failed_indexes)
     most = spec.get("maxFailedIndexes")
     if most is not None and failed > most:

@@ -11,7 +11,7 @@ from karpy.sim.workloads.owners import control_reference
 from karpy.sim.workloads.templates import pod_of
 
 
-class PodController(Controller):
+class PodWriter(Controller):
     """Creates and deletes pods, and records events of both."""
 
     def __init__(self, context: WorkloadContext) -> None:

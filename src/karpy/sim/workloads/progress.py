@@ -23,7 +23,7 @@ PAUSED: Final = "DeploymentPaused"
 RESUMED: Final = "DeploymentResumed"
 
 
-class Fleet(Struct):
+class RolloutReplicaSets(Struct):
     """The ReplicaSets of a Deployment during a reconcile, oldest first."""
 
     new: JsonObject | None
@@ -71,7 +71,7 @@ def condition(type_: str, status: str, reason: str, message: str) -> JsonObject:
     }
 
 
-def counts(deployment: JsonObject, fleet: Fleet, now: str) -> JsonObject:
+def counts(deployment: JsonObject, fleet: RolloutReplicaSets, now: str) -> JsonObject:
     """Return a status with the counts of the ReplicaSets and the condition Available."""
     before = deployment.get("status") or {}
     sets = fleet.live
@@ -104,7 +104,9 @@ def counts(deployment: JsonObject, fleet: Fleet, now: str) -> JsonObject:
     return put_condition(status, enough, now)
 
 
-def judged(deployment: JsonObject, fleet: Fleet, status: JsonObject, now: datetime) -> JsonObject:
+def judged(
+    deployment: JsonObject, fleet: RolloutReplicaSets, status: JsonObject, now: datetime
+) -> JsonObject:
     """Return a status with the conditions Progressing and ReplicaFailure."""
     text = time_text(now)
     current = find_condition(deployment.get("status"), PROGRESSING)
@@ -156,7 +158,7 @@ def _was_done(status: JsonObject, current: JsonObject | None) -> bool:
 
 
 def _with_progress(
-    deployment: JsonObject, fleet: Fleet, status: JsonObject, now: datetime
+    deployment: JsonObject, fleet: RolloutReplicaSets, status: JsonObject, now: datetime
 ) -> JsonObject:
     text = time_text(now)
     subject = (
@@ -208,7 +210,7 @@ def _is_overdue(deployment: JsonObject, status: JsonObject, now: datetime) -> bo
     return since is not None and since + span(limit) < now
 
 
-def _failure(fleet: Fleet) -> JsonObject | None:
+def _failure(fleet: RolloutReplicaSets) -> JsonObject | None:
     sets = fleet.live_old if fleet.new is None else [fleet.new, *fleet.live_old]
     for each in sets:
         found = find_condition(each.get("status"), FAILURE)

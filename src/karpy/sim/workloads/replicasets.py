@@ -9,7 +9,7 @@ from karpy.errors import ClusterError
 from karpy.model.kinds import REPLICA_SET, REPLICATION_CONTROLLER, Kind
 from karpy.sim.workloads.conditions import drop_condition, put_condition
 from karpy.sim.workloads.owners import controller_of, is_deleting
-from karpy.sim.workloads.podcontroller import PodController
+from karpy.sim.workloads.podcontroller import PodWriter
 from karpy.sim.workloads.pods import (
     FINISHED,
     first_to_go,
@@ -27,7 +27,7 @@ _FAILURE: Final = "ReplicaFailure"
 _NOTHING: Final[JsonObject] = {}
 
 
-class ReplicaSets(PodController):
+class ReplicaSets(PodWriter):
     """Keeps the replicas of ReplicaSets."""
 
     kind: ClassVar[Kind] = REPLICA_SET

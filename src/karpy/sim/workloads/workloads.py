@@ -4,7 +4,7 @@ from karpy.model.kinds import CONTROLLER_REVISION, JOB, POD, REPLICA_SET
 from karpy.ports.clock import Clock
 from karpy.sim.budgets import Budgets
 from karpy.sim.collector import Collector
-from karpy.sim.quotas import Quotas
+from karpy.sim.quotas import QuotaController
 from karpy.sim.store.store import Store
 from karpy.sim.workloads.controller import Controller, WorkloadContext
 from karpy.sim.workloads.cronjobs import CronJobs
@@ -55,7 +55,7 @@ class Workloads:
             CronJobs(context),
             Expiry(context),
             Budgets(context),
-            Quotas(context),
+            QuotaController(context),
         )
         self._collector = Collector(store)
 

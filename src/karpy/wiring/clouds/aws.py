@@ -66,14 +66,14 @@ from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, EC2_NODE_CLASS, SERVICE, K
 from karpy.model.settings import MinValuesPolicy, Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import RegistrationHook
-from karpy.wiring.clouds.registry import Cloud, Site
-from karpy.wiring.flags import SHARE, SWITCH, TEXT, Flag, Form, duration, number, shared
-from karpy.wiring.surface import ContextOf, Part
+from karpy.wiring.clouds.registry import Cloud, ProviderInputs
+from karpy.wiring.flags import SHARE, SWITCH, TEXT, Flag, TextForm, duration, number, shared
+from karpy.wiring.surface import ContextOf, OperatorTask
 
 NODE_CLASSES: Final[tuple[Kind, ...]] = (EC2_NODE_CLASS,)
 
 
-def _flag(name: str, field: str, form: Form, meaning: str) -> Flag:
+def _flag(name: str, field: str, form: TextForm, meaning: str) -> Flag:
     return replace(shared(name, field, form, meaning), of=AwsSettings)
 
 
@@ -300,7 +300,7 @@ def well_known(options: Options) -> frozenset[str]:
     return EC2_WELL_KNOWN
 
 
-async def open_cloud(site: Site) -> Cloud:
+async def open_cloud(site: ProviderInputs) -> Cloud:
     """Check account and cluster, fetch instance types, and open the provider."""
     calls = await connect_aws(check_write=site.check_write)
     calls.on_answer, calls.on_try = partial(_count_answer, site), partial(_count_try, site)
@@ -311,7 +311,7 @@ async def open_cloud(site: Site) -> Cloud:
         raise
 
 
-async def open_with(site: Site, calls: AwsCalls) -> Cloud:
+async def open_with(site: ProviderInputs, calls: AwsCalls) -> Cloud:
     """Check the cluster and open the provider, with calls that are already connected."""
     options = site.options
     settings = read_settings(
@@ -349,7 +349,7 @@ class _AwsAssembly:
     """The parts of the provider, and the controllers that it brings."""
 
     def __init__(
-        self, settings: AwsSettings, calls: AwsCalls, cluster: ClusterWatch, site: Site
+        self, settings: AwsSettings, calls: AwsCalls, cluster: ClusterWatch, site: ProviderInputs
     ) -> None:
         clock: Clock = site.clock
         self._settings = settings
@@ -398,13 +398,14 @@ class _AwsAssembly:
             calls, clock, self._machines, sold_out, settings.interruption_queue, reports
         )
 
-    def follows(self) -> tuple[Part, ...]:
+    def follows(self) -> tuple[OperatorTask, ...]:
         """Return the watches, which run whether this replica leads or not."""
         return tuple(
-            Part(f"aws.{kind.plural}", partial(self._book.follow, kind)) for kind in FOLLOWED
+            OperatorTask(f"aws.{kind.plural}", partial(self._book.follow, kind))
+            for kind in FOLLOWED
         )
 
-    def parts(self, context_of: ContextOf) -> Iterator[Part]:
+    def parts(self, context_of: ContextOf) -> Iterator[OperatorTask]:
         """Build the controllers that AWS alone needs."""
         context = context_of("nodeclass")
         workplace = Workplace(
@@ -421,7 +422,7 @@ class _AwsAssembly:
         )
         self._observe_announcements(context_of)
         controller = NodeClassController(workplace, context.on_failure, context.observer)
-        yield Part("nodeclass", controller.run)
+        yield OperatorTask("nodeclass", controller.run)
         context.records.claims.listen(self._on_claim)
         if self._status is None and self._site.options.has_cluster_metrics:
             self._status = ClassStatus(self._book, self._site.clock, self._reports)
@@ -438,12 +439,12 @@ class _AwsAssembly:
             context.on_failure,
             context.observer,
         )
-        yield Part("nodeclaim.tagging", tagging.run)
+        yield OperatorTask("nodeclaim.tagging", tagging.run)
         if not self._settings.isolated_vpc:
             context = context_of("instanceprofile.garbagecollection")
             collector = ProfileCollector(context.records, self._book, self._profiles)
             collecting = partial(_collect_profiles, collector, context)
-            yield Part("instanceprofile.garbagecollection", collecting)
+            yield OperatorTask("instanceprofile.garbagecollection", collecting)
 
     def _observe_announcements(self, context_of: ContextOf) -> None:
         """Have the health check watch the loops that announce interruptions."""
@@ -451,31 +452,31 @@ class _AwsAssembly:
         receiving = context_of("interruption.queue").observer if queue else None
         self.announcements.observe(receiving, context_of("interruption.instancestatus").observer)
 
-    def _of_claims(self, context_of: ContextOf) -> Iterator[Part]:
+    def _of_claims(self, context_of: ContextOf) -> Iterator[OperatorTask]:
         """Build the controllers that reconcile claims and launch templates with EC2."""
         name, find = "nodeclaim.partition", partial(self._machines.find, is_fresh=True)
-        yield Part(name, PartitionController(context_of(name), find).run)
+        yield OperatorTask(name, PartitionController(context_of(name), find).run)
         if self._settings.reserves:
             name = "capacityreservation.capacitytype"
-            yield Part(name, ReservationTypeController(context_of(name), find).run)
+            yield OperatorTask(name, ReservationTypeController(context_of(name), find).run)
             name = "capacityreservation.expiration"
             expiration = ReservationExpirationController(
                 context_of(name), self._book.classes.values
             )
-            yield Part(name, expiration.run)
+            yield OperatorTask(name, expiration.run)
         context = context_of("instance.garbagecollection")
         collect = GarbageCollector(context).collect_machines
         work = partial(context.every, _COLLECTED, collect, _COLLECTED_AT_FIRST)
-        yield Part("instance.garbagecollection", work)
+        yield OperatorTask("instance.garbagecollection", work)
         name = "providers.launchtemplate"
-        yield Part(name, partial(self._keep_templates, context_of(name)))
+        yield OperatorTask(name, partial(self._keep_templates, context_of(name)))
 
-    def _of_discoveries(self, context_of: ContextOf) -> Iterator[Part]:
+    def _of_discoveries(self, context_of: ContextOf) -> Iterator[OperatorTask]:
         """Build the controllers that refresh what is known of AWS and of the memory of nodes."""
         book, finders = self._book, self._finders
         name = "providers.instancetype.capacity"
         capacity = CapacityController(context_of(name), book.classes.values, book.note_memory)
-        yield Part(name, capacity.run)
+        yield OperatorTask(name, capacity.run)
         parameters = ParameterController(finders.parameters, self._calls, self._site.clock)
         for name, period, work in (
             ("providers.ssm.invalidation", PARAMETER_PERIOD, parameters.invalidate),
@@ -488,7 +489,7 @@ class _AwsAssembly:
                 * self._settings.enable_zonal_shift
             ),
         ):
-            yield Part(name, partial(context_of(name).every, period, work))
+            yield OperatorTask(name, partial(context_of(name).every, period, work))
 
     async def _keep_templates(self, context: ControllerContext) -> None:
         """Delete unused launch templates, including those of the previous leader."""
@@ -509,14 +510,14 @@ class _AwsAssembly:
             self._book.note_claim_gone()
 
 
-def _count_answer(site: Site, answered: Answered) -> None:
+def _count_answer(site: ProviderInputs, answered: Answered) -> None:
     labels = _labels_of(answered)
     site.on_count(Count(_REQUESTS, labels))
     site.on_count(Count(_REQUEST_SECONDS, labels, answered.seconds))
     site.on_count(Count(_RETRIES, labels, float(max(0, answered.tries - 1))))
 
 
-def _count_try(site: Site, tried: Tried) -> None:
+def _count_try(site: ProviderInputs, tried: Tried) -> None:
     labels = _labels_of(tried)
     site.on_count(Count(_TRIES, labels))
     site.on_count(Count(_TRY_SECONDS, labels, tried.seconds))
@@ -542,7 +543,9 @@ async def _check(calls: AwsCalls) -> None:
             raise
 
 
-async def _discovered(settings: AwsSettings, cluster: ClusterWatch, site: Site) -> AwsSettings:
+async def _discovered(
+    settings: AwsSettings, cluster: ClusterWatch, site: ProviderInputs
+) -> AwsSettings:
     """Fill in settings that are not given: endpoint, CA bundle and DNS address of the cluster."""
     if not settings.cluster_name:
         raise OptionInvalid(
@@ -570,7 +573,7 @@ async def _no_version() -> str:
     return ""
 
 
-async def _server_version(site: Site) -> str:
+async def _server_version(site: ProviderInputs) -> str:
     """Return the version of the API server as EKS writes it; empty if unknown."""
     with suppress(ClusterError):
         major, _, rest = (await site.server_version()).removeprefix("v").partition(".")
@@ -580,7 +583,7 @@ async def _server_version(site: Site) -> str:
     return ""
 
 
-async def _dns_address(site: Site) -> str:
+async def _dns_address(site: ProviderInputs) -> str:
     """Return the address of the cluster's DNS; empty if it cannot be found."""
     try:
         found = await site.objects.get(SERVICE, _DNS_NAME, _DNS_NAMESPACE)
@@ -590,7 +593,7 @@ async def _dns_address(site: Site) -> str:
     return address
 
 
-async def _warn_of_termination_handler(site: Site) -> None:
+async def _warn_of_termination_handler(site: ProviderInputs) -> None:
     """Report other controllers that drain nodes on the same interruption messages."""
     for kind in (DAEMON_SET, DEPLOYMENT):
         try:

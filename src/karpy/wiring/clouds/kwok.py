@@ -12,7 +12,7 @@ from karpy.errors import FileUnreadable
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind
 from karpy.model.settings import Options
-from karpy.wiring.clouds.registry import Cloud, Site
+from karpy.wiring.clouds.registry import Cloud, ProviderInputs
 from karpy.wiring.flags import Flag
 
 NODE_CLASSES: Final[tuple[Kind, ...]] = (KWOK_NODE_CLASS,)
@@ -26,7 +26,7 @@ def well_known(options: Options) -> frozenset[str]:
     return _catalog(options).well_known
 
 
-async def open_cloud(site: Site) -> Cloud:
+async def open_cloud(site: ProviderInputs) -> Cloud:
     """Open KWOK with the instance types of `--instance-types-file-path`."""
     catalog = _catalog(site.options)
     provider = KwokProvider(site.objects, site.clock, catalog, on_trouble=site.on_trouble)

@@ -23,7 +23,7 @@ from karpy.ports.cloud import CloudProvider, EventfulCloud, RegistrationHook
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
 from karpy.wiring.flags import Flag
-from karpy.wiring.surface import Part, Parts, Surface, no_parts
+from karpy.wiring.surface import OperatorTask, Parts, Surface, no_parts
 
 KWOK: Final = "kwok"
 PROVIDERS: Final[Mapping[str, str]] = {
@@ -47,7 +47,7 @@ async def _unknown_version() -> str:
     return ""
 
 
-class Site(Struct, frozen=True):
+class ProviderInputs(Struct, frozen=True):
     """The ports and settings that a provider is opened with."""
 
     objects: Objects
@@ -82,7 +82,7 @@ class Cloud(Struct, frozen=True):
     parts: Parts = no_parts
     machine_events: EventfulCloud | None = None
     """Announces events of machines; None if the cloud has none."""
-    follows: tuple[Part, ...] = ()
+    follows: tuple[OperatorTask, ...] = ()
     """Watches of the cloud, which run whether this replica leads or not."""
     registration_hooks: tuple[RegistrationHook, ...] = ()
     """What the cloud has to complete before a Node counts as registered."""
@@ -90,7 +90,7 @@ class Cloud(Struct, frozen=True):
     """Closes connections; called after everything else has ended."""
 
 
-def surface_of(site: Site, cloud: Cloud, nominations: Objects | None = None) -> Surface:
+def surface_of(site: ProviderInputs, cloud: Cloud, nominations: Objects | None = None) -> Surface:
     """Return the ports of an operator; nominations of pods have their own connection."""
     return Surface(
         site.objects,
@@ -119,7 +119,7 @@ class CloudModule(Protocol):
     def well_known(self, options: Options) -> frozenset[str]:
         """Return the labels that pods may ask for although their NodePool does not define them."""
 
-    async def open_cloud(self, site: Site) -> Cloud:
+    async def open_cloud(self, site: ProviderInputs) -> Cloud:
         """Check and prepare the provider; raise KarpyError if it cannot work."""
 
 

@@ -14,14 +14,14 @@ from karpy.model.notices import Notice
 from karpy.sim.clock import LoopClock
 from karpy.sim.ec2.calls import MemoryCalls
 from karpy.sim.ec2.cloud import Ec2Cloud
-from karpy.sim.ec2.machines import Machines
+from karpy.sim.ec2.machines import SimulatedMachines
 
 REGION: Final = "us-west-2"
 START: Final = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SIZES: Final = ("c6a.large", "c6a.xlarge")
 
 
-class NoMachines(Machines):
+class NoMachines(SimulatedMachines):
     """Machines that never boot: what runs on them is of no interest here."""
 
     def __init__(self) -> None:

@@ -3,14 +3,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from karpy.adapters.clouds.aws.batching import Batcher, Window
+from karpy.adapters.clouds.aws.batching import BatchWindow, CallBatcher
 from karpy.adapters.clouds.aws.soldout import Lapsing
 from karpy.errors import CloudUnavailable, Unexpected
 from karpy.sim.clock import LoopClock
 from karpy.sim.loop import run
 from tests.adapters.clouds.aws.accounts import START
 
-WINDOW = Window(idle=0.1, longest=1.0, items=5)
+WINDOW = BatchWindow(idle=0.1, longest=1.0, items=5)
 
 
 class Doubler:
@@ -32,7 +32,7 @@ def test_calls_that_come_together_are_made_as_one() -> None:
     doubler = Doubler()
 
     async def story() -> list[int]:
-        batcher: Batcher[str, int, int] = Batcher(doubler, WINDOW)
+        batcher: CallBatcher[str, int, int] = CallBatcher(doubler, WINDOW)
         return await asyncio.gather(*(batcher.ask("a", each) for each in (2, 4)))
 
     assert run(story()) == [4, 8]
@@ -43,7 +43,7 @@ def test_keys_are_kept_apart_and_a_full_batch_goes_at_once() -> None:
     doubler = Doubler()
 
     async def story() -> float:
-        batcher: Batcher[str, int, int] = Batcher(doubler, WINDOW)
+        batcher: CallBatcher[str, int, int] = CallBatcher(doubler, WINDOW)
         asked = [batcher.ask("a", 2) for _ in range(5)] + [batcher.ask("b", 4)]
         begin = asyncio.get_running_loop().time()
         first = asyncio.gather(*asked[:5])
@@ -63,7 +63,7 @@ def test_a_batch_ends_although_callers_keep_coming() -> None:
     doubler = Doubler()
 
     async def story() -> None:
-        batcher: Batcher[str, int, int] = Batcher(doubler, Window(0.1, 1.0, 1000))
+        batcher: CallBatcher[str, int, int] = CallBatcher(doubler, BatchWindow(0.1, 1.0, 1000))
         tasks = []
         for _ in range(30):
             tasks.append(asyncio.ensure_future(batcher.ask("a", 2)))
@@ -77,7 +77,7 @@ def test_a_batch_ends_although_callers_keep_coming() -> None:
 
 def test_each_caller_gets_its_own_error() -> None:
     async def story() -> list[object]:
-        batcher: Batcher[str, int, int] = Batcher(Doubler(), WINDOW)
+        batcher: CallBatcher[str, int, int] = CallBatcher(Doubler(), WINDOW)
         asked = (batcher.ask("a", each) for each in (2, 3))
         return await asyncio.gather(*asked, return_exceptions=True)
 
@@ -96,7 +96,7 @@ def test_each_caller_gets_its_own_error() -> None:
 )
 def test_a_call_that_fails_fails_for_all(problem: Exception, kind: type[Exception]) -> None:
     async def story() -> list[object]:
-        batcher: Batcher[str, int, int] = Batcher(Doubler(problem), WINDOW)
+        batcher: CallBatcher[str, int, int] = CallBatcher(Doubler(problem), WINDOW)
         asked = (batcher.ask("a", each) for each in (2, 4))
         return await asyncio.gather(*asked, return_exceptions=True)
 
@@ -105,7 +105,7 @@ def test_a_call_that_fails_fails_for_all(problem: Exception, kind: type[Exceptio
 
 def test_closing_cancels_who_waits() -> None:
     async def story() -> bool:
-        batcher: Batcher[str, int, int] = Batcher(Doubler(), WINDOW)
+        batcher: CallBatcher[str, int, int] = CallBatcher(Doubler(), WINDOW)
         task = asyncio.ensure_future(batcher.ask("a", 2))
         await asyncio.sleep(0.5)
         await batcher.close()

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from karpy.adapters.clouds.aws.classes import FOLLOWED, NodeClassBook
 from karpy.adapters.clouds.aws.classstatus import ClassStatus
 from karpy.adapters.clouds.aws.reports import Reports
-from karpy.adapters.clouds.aws.reservations import Reservations
+from karpy.adapters.clouds.aws.reservations import CapacityReservations
 from karpy.codec.fields import JsonObject
 from karpy.model.ec2 import AmiFamily, CapacityReservation, PlacementGroup
 from karpy.model.ec2nodeclass import FoundReservation
@@ -137,7 +137,7 @@ def test_the_least_memory_counts_until_the_images_change() -> None:
 
 
 def test_machines_of_a_reservation_are_counted_until_ec2_says_how_many_are_left() -> None:
-    stock = Reservations()
+    stock = CapacityReservations()
     stock.sync([BLOCK])
 
     def left() -> int:

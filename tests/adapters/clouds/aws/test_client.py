@@ -6,14 +6,14 @@ import pytest
 
 from karpy.adapters.clouds.aws.client import Patience, connect_aws
 from karpy.adapters.clouds.aws.requests import Answered, Tried
-from karpy.adapters.clouds.awsfake.server import Account
+from karpy.adapters.clouds.awsfake.server import FakeAccount
 from karpy.errors import AwsRefused, CloudUnavailable, OptionInvalid
 from tests.contract.awsclouds import serving
 
 
 async def test_every_call_is_heard_of_with_its_status() -> None:
     heard: list[Answered] = []
-    with serving(Account(families=("m5",))):
+    with serving(FakeAccount(families=("m5",))):
         aws = await connect_aws()
         aws.on_answer = heard.append
         await aws.describe_subnets()

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from karpy.adapters.clouds.aws.machines import Fleet, Machines
+from karpy.adapters.clouds.aws.machines import FleetLaunch, Machines
 from karpy.adapters.clouds.aws.reports import Reports
 from karpy.errors import AwsRefused, MachineNotFound
 from karpy.model.ec2 import Instance
@@ -38,7 +38,7 @@ def with_template(some: Account) -> Machines:
 
 
 def test_launches_that_are_alike_cost_one_call() -> None:
-    async def story(some: Account) -> tuple[list[Fleet], int]:
+    async def story(some: Account) -> tuple[list[FleetLaunch], int]:
         machines = with_template(some)
         fleets = await asyncio.gather(
             *(machines.launch(request("us-west-2a")) for _ in range(20)),
@@ -56,7 +56,7 @@ def test_launches_that_are_alike_cost_one_call() -> None:
 
 
 def test_errors_are_raised_for_launches_without_a_machine_and_reported_for_the_others() -> None:
-    async def story(some: Account) -> list[Fleet]:
+    async def story(some: Account) -> list[FleetLaunch]:
         machines = with_template(some)
         some.tables.market.sell_out(zone="us-west-2a")
         return [

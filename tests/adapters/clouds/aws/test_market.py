@@ -11,7 +11,7 @@ from karpy.adapters.clouds.aws.parametercontroller import ParameterController
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.core.lifecycle.changes import Remark
 from karpy.errors import AwsRefused, CloudUnavailable
-from karpy.model.ec2 import Market
+from karpy.model.ec2 import Ec2Market
 from karpy.model.ec2nodeclass import (
     Ec2NodeClassSpec,
     ImageTerm,
@@ -38,7 +38,7 @@ def marketplace(some: Account, *, asks_prices: bool = True) -> Marketplace:
     )
 
 
-def market(of: Marketplace) -> Market:
+def market(of: Marketplace) -> Ec2Market:
     return of.region().market
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from karpy.adapters.clouds.aws.calls import JsonObject
 from karpy.adapters.clouds.aws.client import AwsClient, connect_aws
-from karpy.adapters.clouds.awsfake.server import DISCOVERY, Account, AwsFake
+from karpy.adapters.clouds.awsfake.server import DISCOVERY, AwsFake, FakeAccount
 from karpy.errors import AwsRefused
 from tests.contract.awsclouds import serving
 
@@ -22,7 +22,7 @@ TEMPLATE: Final = "karpenter.k8s.aws/1"
 
 @pytest.fixture
 def fake() -> Iterator[AwsFake]:
-    with serving(Account(families=FAMILIES)) as made:
+    with serving(FakeAccount(families=FAMILIES)) as made:
         yield made
 
 
@@ -306,7 +306,7 @@ async def test_haste_is_answered_by_patience(aws: AwsClient, fake: AwsFake) -> N
 
 
 async def test_an_account_can_be_sold_out_from_the_start() -> None:
-    with serving(Account(families=FAMILIES, sold_out=("spot/c6a.large/*",))):
+    with serving(FakeAccount(families=FAMILIES, sold_out=("spot/c6a.large/*",))):
         client = await connect_aws()
         subnets = await templated(client)
 

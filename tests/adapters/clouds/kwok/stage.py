@@ -16,7 +16,7 @@ from karpy.model.records import ClaimRecord
 from karpy.model.times import write_moment
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Objects
-from karpy.sim.faults import Fault, Faults
+from karpy.sim.faults import Faults, InjectedFault
 from karpy.sim.faultyports import FaultyObjects
 from karpy.sim.world import World
 from tests.sim.stories import SMALL, bare_world, option
@@ -27,7 +27,7 @@ REF = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 class Stage:
     """A world, a provider in it, and what went wrong so far."""
 
-    def __init__(self, world: World, *faults: Fault) -> None:
+    def __init__(self, world: World, *faults: InjectedFault) -> None:
         self.world = world
         self.store = world.store
         self.faults = Faults(*faults)
@@ -85,7 +85,9 @@ class Stage:
 
 
 @asynccontextmanager
-async def kwok_stage(*faults: Fault, delay: str = "", seed: int = 0) -> AsyncIterator[Stage]:
+async def kwok_stage(
+    *faults: InjectedFault, delay: str = "", seed: int = 0
+) -> AsyncIterator[Stage]:
     """Have a world with a node class `default`, and a provider that is closed in the end."""
     with bare_world(seed=seed) as world:
         spec = {"nodeRegistrationDelay": delay} if delay else {}

@@ -10,7 +10,7 @@ from karpy.adapters.clouds.kwok.nodes import (
     read_machine,
     write_node,
 )
-from karpy.adapters.clouds.kwok.offers import Offer
+from karpy.adapters.clouds.kwok.offers import PricedType
 from karpy.codec.catalogs import kwok_catalog
 from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
@@ -62,12 +62,12 @@ def wanted() -> LaunchSpec:
     )
 
 
-def sold(zone: str = "test-zone-a", capacity_type: str = "spot") -> Offer:
+def sold(zone: str = "test-zone-a", capacity_type: str = "spot") -> PricedType:
     type_ = next(each for each in kwok_catalog().types if each.name == SMALL)
     offering = next(
         each for each in type_.offerings if (each.zone, each.capacity_type) == (zone, capacity_type)
     )
-    return Offer(type_, offering)
+    return PricedType(type_, offering)
 
 
 def machine() -> Machine:
@@ -108,7 +108,7 @@ def test_an_offering_may_have_other_amounts_than_its_type() -> None:
     )
     type_ = InstanceType("big", {}, (offering,), {"cpu": 4000}, {"cpu": 100})
 
-    made = new_machine(spec_of(), Offer(type_, offering), NOON)
+    made = new_machine(spec_of(), PricedType(type_, offering), NOON)
 
     assert (made.capacity, made.allocatable) == ({"cpu": 8000}, {"cpu": 7500})
 

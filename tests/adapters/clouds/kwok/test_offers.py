@@ -1,6 +1,6 @@
 import pytest
 
-from karpy.adapters.clouds.kwok.offers import Offer, choose, stock
+from karpy.adapters.clouds.kwok.offers import PricedType, choose, stock
 from karpy.codec.catalogs import kwok_catalog
 from karpy.model.instances import Catalog, InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
@@ -16,12 +16,12 @@ ARM = "c-1x-arm64-linux"
 BOTH = (option(MEDIUM), option(SMALL))
 
 
-def chosen(spec: LaunchSpec, catalog: Catalog | None = None) -> Offer | None:
+def chosen(spec: LaunchSpec, catalog: Catalog | None = None) -> PricedType | None:
     catalog = catalog or kwok_catalog()
     return choose(spec, stock(catalog, spec.pool), catalog.well_known)
 
 
-def place(offer: Offer | None) -> tuple[str, str, str] | None:
+def place(offer: PricedType | None) -> tuple[str, str, str] | None:
     if offer is None:
         return None
     return offer.type.name, offer.offering.zone, offer.offering.capacity_type
@@ -126,4 +126,4 @@ def test_a_pool_has_its_own_types() -> None:
 
     found = chosen(spec_of(options=(option("big", "a", RESERVED),)), catalog)
 
-    assert found == Offer(own, dear)
+    assert found == PricedType(own, dear)

@@ -22,7 +22,7 @@ from karpy.model.labels import CAPACITY_TYPE, RESERVED, ZONE
 from karpy.model.records import ClaimRecord, Identity
 from karpy.model.requirements import collect, one_of
 from karpy.ports.cloud import CloudProvider
-from karpy.sim.faults import Fault, server_fault, throttled, unreachable
+from karpy.sim.faults import InjectedFault, server_fault, throttled, unreachable
 from tests.adapters.clouds.kwok.stage import Stage, kwok_stage, spec_of
 from tests.sim.stories import condition, on_virtual_time, option, taints
 
@@ -83,7 +83,7 @@ async def test_a_machine_on_its_way_is_as_good_as_one_that_is_there() -> None:
 
 @on_virtual_time
 async def test_a_node_that_appears_while_machines_are_listed_is_among_them() -> None:
-    slow = Fault(calls=("list",), delay_seconds=10)
+    slow = InjectedFault(calls=("list",), delay_seconds=10)
     async with kwok_stage(slow, delay="5s") as stage:
         machine = await stage.provider.launch(spec_of())
 
@@ -137,7 +137,7 @@ async def test_a_repeated_launch_of_an_ending_machine_returns_it_as_ending() -> 
 @pytest.mark.parametrize("fault", [server_fault, unreachable, throttled])
 @on_virtual_time
 async def test_a_node_is_tried_until_it_is_made(fault: Callable[[], KarpyError]) -> None:
-    faults = [Fault(fault, calls=("create",), nth=number) for number in (1, 2, 3)]
+    faults = [InjectedFault(fault, calls=("create",), nth=number) for number in (1, 2, 3)]
     async with kwok_stage(*faults) as stage:
         await stage.provider.launch(spec_of())
 
@@ -149,7 +149,7 @@ async def test_a_node_is_tried_until_it_is_made(fault: Callable[[], KarpyError])
 
 @on_virtual_time
 async def test_a_node_whose_answer_was_lost_is_made_once() -> None:
-    lost = Fault(unreachable, calls=("create",), nth=1, is_answer_lost=True)
+    lost = InjectedFault(unreachable, calls=("create",), nth=1, is_answer_lost=True)
     async with kwok_stage(lost) as stage:
         machine = await stage.provider.launch(spec_of())
         await asyncio.sleep(10)
@@ -162,7 +162,7 @@ async def test_a_node_whose_answer_was_lost_is_made_once() -> None:
 
 @on_virtual_time
 async def test_a_node_that_cannot_be_made_is_given_up_with_its_claim() -> None:
-    async with kwok_stage(Fault(server_fault, calls=("create",))) as stage:
+    async with kwok_stage(InjectedFault(server_fault, calls=("create",))) as stage:
         machine = await stage.provider.launch(spec_of())
 
         await asyncio.sleep(16 * 60)
@@ -303,7 +303,7 @@ async def test_what_is_not_sold_cannot_be_had() -> None:
 )
 @on_virtual_time
 async def test_a_launch_that_cannot_ask_says_so(call: str, kind: Kind, message: str) -> None:
-    async with kwok_stage(Fault(server_fault, calls=(call,), kind=kind)) as stage:
+    async with kwok_stage(InjectedFault(server_fault, calls=(call,), kind=kind)) as stage:
         with pytest.raises(CloudUnavailable, match=message):
             await stage.provider.launch(spec_of())
 
@@ -313,7 +313,7 @@ async def test_every_call_that_cannot_ask_says_so() -> None:
     async with kwok_stage() as stage:
         machine = await stage.provider.launch(spec_of())
         await asyncio.sleep(1)
-        stage.faults.add(Fault(unreachable, calls=("list", "delete", "patch")))
+        stage.faults.add(InjectedFault(unreachable, calls=("list", "delete", "patch")))
 
         with pytest.raises(CloudUnavailable, match="list nodes"):
             await stage.provider.machines()

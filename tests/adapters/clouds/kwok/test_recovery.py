@@ -8,7 +8,7 @@ from karpy.adapters.clouds.kwok.provider import KwokProvider
 from karpy.model.kinds import NODE, NODE_CLAIM
 from karpy.ports.cloud import Machine
 from karpy.sim.crashes import Life
-from karpy.sim.faults import Fault, unreachable
+from karpy.sim.faults import InjectedFault, unreachable
 from tests.adapters.clouds.kwok.stage import Stage, kwok_stage, spec_of
 from tests.adapters.clouds.kwok.test_provider import NAME
 from tests.sim.stories import on_virtual_time
@@ -118,8 +118,8 @@ async def test_a_claim_that_is_not_launched_is_left_to_be_launched() -> None:
 async def test_recovery_outlives_an_api_server_that_does_not_answer() -> None:
     async with kwok_stage() as stage:
         await launched(stage)
-        stage.faults.add(Fault(unreachable, calls=("list",), nth=1))
-        stage.faults.add(Fault(unreachable, calls=("list",), kind=NODE, nth=1))
+        stage.faults.add(InjectedFault(unreachable, calls=("list",), nth=1))
+        stage.faults.add(InjectedFault(unreachable, calls=("list",), kind=NODE, nth=1))
 
         async with second_life(stage):
             await asyncio.sleep(60)

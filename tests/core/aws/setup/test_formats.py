@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from karpy.core.aws.setup import cloudformation, commands, eksctl, terraform
-from karpy.core.aws.setup.plan import EVENTS, NODE_POLICIES, Host, Plan, find_misnomer
+from karpy.core.aws.setup.plan import EVENTS, NODE_POLICIES, OperatorHost, SetupPlan, find_misnomer
 from karpy.core.aws.setup.policies import controller_policies
 from tests.builders.ec2 import JsonAnything
 
 OIDC: Final = "oidc.eks.eu-west-1.amazonaws.com/id/A1B2"
-PLAIN: Final = Plan(cluster="demo")
-FULL: Final = Plan(cluster="demo", oidc=OIDC, is_private=True, host=Host.FARGATE)
-GROUP: Final = Plan(cluster="demo", partition="aws-us-gov", host=Host.NODE_GROUP)
+PLAIN: Final = SetupPlan(cluster="demo")
+FULL: Final = SetupPlan(cluster="demo", oidc=OIDC, is_private=True, host=OperatorHost.FARGATE)
+GROUP: Final = SetupPlan(cluster="demo", partition="aws-us-gov", host=OperatorHost.NODE_GROUP)
 PLANS: Final = [PLAIN, FULL, GROUP]
 STUB: Final = """\
 #!/bin/sh
@@ -28,7 +28,7 @@ echo 111122223333
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_cfn_lint_finds_nothing_in_the_template(plan: Plan) -> None:
+def test_cfn_lint_finds_nothing_in_the_template(plan: SetupPlan) -> None:
     api = pytest.importorskip("cfnlint.api")
 
     assert api.lint(cloudformation.text(plan), regions=["eu-west-1"]) == []
@@ -67,7 +67,7 @@ def test_nodes_have_the_four_managed_policies_and_the_operator_its_own() -> None
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_terraform_can_be_read_and_has_the_same_resources(plan: Plan) -> None:
+def test_terraform_can_be_read_and_has_the_same_resources(plan: SetupPlan) -> None:
     read = pytest.importorskip("hcl2").loads(terraform.text(plan))
 
     kinds = [kind.strip('"') for each in read["resource"] for kind in each]
@@ -75,8 +75,8 @@ def test_terraform_can_be_read_and_has_the_same_resources(plan: Plan) -> None:
     assert kinds.count("aws_cloudwatch_event_rule") == len(EVENTS)
     assert ("aws_eks_pod_identity_association" in kinds) == (not plan.oidc)
     assert ("aws_vpc_endpoint" in kinds) == plan.is_private
-    assert ("aws_eks_fargate_profile" in kinds) == (plan.host is Host.FARGATE)
-    assert ("aws_eks_node_group" in kinds) == (plan.host is Host.NODE_GROUP)
+    assert ("aws_eks_fargate_profile" in kinds) == (plan.host is OperatorHost.FARGATE)
+    assert ("aws_eks_node_group" in kinds) == (plan.host is OperatorHost.NODE_GROUP)
 
 
 def test_eksctl_lets_nodes_in_and_gives_the_operator_its_policies() -> None:
@@ -89,7 +89,7 @@ def test_eksctl_lets_nodes_in_and_gives_the_operator_its_policies() -> None:
     assert len(association["permissionPolicyARNs"]) == len(controller_policies(PLAIN))
 
 
-def ran(plan: Plan, folder: Path) -> list[list[str]]:
+def ran(plan: SetupPlan, folder: Path) -> list[list[str]]:
     """Run the script with a stand-in for `aws`; return the words of each call."""
     stub, record = folder / "aws", folder / "record"
     stub.write_text(STUB, encoding="utf-8")
@@ -137,7 +137,7 @@ def test_the_script_makes_endpoints_and_a_fargate_profile_on_demand(tmp_path: Pa
 
 
 def test_partitions_have_their_own_names(tmp_path: Path) -> None:
-    calls = ran(Plan(cluster="demo", partition="aws-cn"), tmp_path)
+    calls = ran(SetupPlan(cluster="demo", partition="aws-cn"), tmp_path)
 
     trust = argument(calls[1], "--assume-role-policy-document")
     assert trust["Statement"][0]["Principal"] == {"Service": "ec2.amazonaws.com.cn"}
@@ -149,15 +149,15 @@ def test_partitions_have_their_own_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("plan", "field"),
     [
-        (Plan(cluster="de mo"), "cluster"),
-        (Plan(cluster="$(rm)"), "cluster"),
-        (Plan(cluster="demo", namespace="Shop"), "namespace"),
-        (Plan(cluster="demo", node_role="a/b"), "role"),
-        (Plan(cluster="demo", queue="x;y"), "queue_name"),
-        (Plan(cluster="demo", oidc="https://x"), "oidc"),
+        (SetupPlan(cluster="de mo"), "cluster"),
+        (SetupPlan(cluster="$(rm)"), "cluster"),
+        (SetupPlan(cluster="demo", namespace="Shop"), "namespace"),
+        (SetupPlan(cluster="demo", node_role="a/b"), "role"),
+        (SetupPlan(cluster="demo", queue="x;y"), "queue_name"),
+        (SetupPlan(cluster="demo", oidc="https://x"), "oidc"),
     ],
 )
-def test_a_name_that_cannot_be_is_found(plan: Plan, field: str) -> None:
+def test_a_name_that_cannot_be_is_found(plan: SetupPlan, field: str) -> None:
     found = find_misnomer(plan)
 
     assert found is not None
@@ -165,4 +165,4 @@ def test_a_name_that_cannot_be_is_found(plan: Plan, field: str) -> None:
 
 
 def test_long_names_of_clusters_leave_names_that_aws_takes() -> None:
-    assert find_misnomer(Plan(cluster="c" * 100)) is None
+    assert find_misnomer(SetupPlan(cluster="c" * 100)) is None

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from karpy.adapters.clouds.aws.calls import AwsCalls, Ec2Calls, IamCalls, OtherCalls
-from karpy.core.aws.setup.plan import Plan
+from karpy.core.aws.setup.plan import SetupPlan
 from karpy.core.aws.setup.policies import controller_policies, document, irsa_trust
 
 SERVICES: Final = ("ec2", "iam", "eks", "pricing", "ssm", "sqs", "arc-zonal-shift", "sts")
@@ -20,7 +20,7 @@ POLICY_MAX: Final = 6144
 """Characters of a managed policy, white space aside."""
 
 
-def statements(plan: Plan) -> Iterator[Mapping[str, Any]]:
+def statements(plan: SetupPlan) -> Iterator[Mapping[str, Any]]:
     for some in controller_policies(plan).values():
         yield from some
 
@@ -44,21 +44,23 @@ def actions_of_calls() -> set[str]:
 
 
 def test_every_call_is_allowed_and_nothing_else() -> None:
-    allowed = {action for each in statements(Plan(cluster="demo")) for action in each["Action"]}
+    allowed = {
+        action for each in statements(SetupPlan(cluster="demo")) for action in each["Action"]
+    }
 
     assert allowed - BY_OTHERS == actions_of_calls() - FOR_ALL
     assert allowed >= BY_OTHERS
 
 
 def test_a_policy_is_short_enough() -> None:
-    plan = Plan(cluster="c" * 100)
+    plan = SetupPlan(cluster="c" * 100)
 
     for name, some in controller_policies(plan).items():
         assert len(json.dumps(document(some), separators=(",", ":"))) < POLICY_MAX, name
 
 
 def test_changes_are_limited_to_what_carries_the_tags_of_the_cluster() -> None:
-    for each in statements(Plan(cluster="demo")):
+    for each in statements(SetupPlan(cluster="demo")):
         changes = [
             action
             for action in each["Action"]
@@ -74,7 +76,7 @@ def test_changes_are_limited_to_what_carries_the_tags_of_the_cluster() -> None:
 
 def test_names_are_written_on_machines_and_nothing_else_is() -> None:
     naming = next(
-        each for each in statements(Plan(cluster="demo")) if each["Sid"] == "NameMachines"
+        each for each in statements(SetupPlan(cluster="demo")) if each["Sid"] == "NameMachines"
     )
 
     assert naming["Resource"] == ["arn:{partition}:ec2:{region}:*:instance/*"]
@@ -86,7 +88,7 @@ def test_names_are_written_on_machines_and_nothing_else_is() -> None:
 
 
 def test_one_service_account_alone_may_be_the_operator() -> None:
-    plan = Plan(cluster="demo", namespace="kube-system", service_account="karpenter")
+    plan = SetupPlan(cluster="demo", namespace="kube-system", service_account="karpenter")
 
     trust = irsa_trust(plan, "oidc.eks.eu-west-1.amazonaws.com/id/A1")
 

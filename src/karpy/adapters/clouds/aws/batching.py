@@ -21,7 +21,7 @@ OnBatch = Callable[[float, int], None]
 """Called with the seconds in which a batch was gathered, and the number of its items."""
 
 
-class Window(Struct, frozen=True):
+class BatchWindow(Struct, frozen=True):
     """Limits of a batch: seconds without a new caller, seconds in total, and items."""
 
     idle: float
@@ -36,11 +36,11 @@ class _Batch(Generic[T, R]):
         self.more = asyncio.Event()
 
 
-class Batcher(Generic[K, T, R]):
+class CallBatcher(Generic[K, T, R]):
     """Joins calls with the same key; each caller gets its own answer or its own error."""
 
     def __init__(
-        self, call: Call[K, T, R], window: Window, on_batch: OnBatch = lambda *_: None
+        self, call: Call[K, T, R], window: BatchWindow, on_batch: OnBatch = lambda *_: None
     ) -> None:
         self._call = call
         self._window = window

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from karpy.adapters.clouds.aws.reservations import Reservations
+from karpy.adapters.clouds.aws.reservations import CapacityReservations
 from karpy.codec.aws.nodeclasses import read_node_class
 from karpy.codec.crds import read_pool
 from karpy.codec.fields import Fields, JsonObject
@@ -47,7 +47,7 @@ class NodeClassBook:
     """A cache of EC2NodeClasses and NodePools; an unreadable object keeps its last value."""
 
     def __init__(
-        self, feed: Feed, *, reserves: bool = True, reservations: Reservations | None = None
+        self, feed: Feed, *, reserves: bool = True, reservations: CapacityReservations | None = None
     ) -> None:
         self._feed = feed
         self._reserves = reserves
@@ -58,7 +58,7 @@ class NodeClassBook:
         """The name of the node class of each NodePool."""
         self._requirements: dict[str, Requirements] = {}
         """The requirements of each NodePool, including its labels."""
-        self.reservations = reservations or Reservations()
+        self.reservations = reservations or CapacityReservations()
         self.groups: dict[str, PlacementGroup | None] = {}
         """The placement group that a node class selects, by the name of the class."""
         self._memory: dict[str, tuple[tuple[str, ...], dict[str, int]]] = {}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from karpy.adapters.clouds.aws.batching import Batcher, Window
+from karpy.adapters.clouds.aws.batching import BatchWindow, CallBatcher
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.reports import Reports
 from karpy.codec.aws.answers import FleetAnswer, Launched, read_fleet, read_instance
@@ -19,9 +19,9 @@ from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudError, CloudUnavailable, MachineNotFound
 from karpy.model.ec2 import FleetError, Instance
 
-_FLEET: Final = Window(0.035, 1.0, 1000)
-_DESCRIBE: Final = Window(0.1, 1.0, 500)
-_TERMINATE: Final = Window(0.1, 1.0, 500)
+_FLEET: Final = BatchWindow(0.035, 1.0, 1000)
+_DESCRIBE: Final = BatchWindow(0.1, 1.0, 500)
+_TERMINATE: Final = BatchWindow(0.1, 1.0, 500)
 _STATES: Final = ["pending", "running", "stopping", "stopped", "shutting-down"]
 _TERMINATING: Final = frozenset({"shutting-down", "terminated"})
 _CAPACITY: Final = "TargetCapacitySpecification"
@@ -29,7 +29,7 @@ _BATCH_SECONDS: Final = "cloudprovider_batcher_batch_time_seconds"
 _BATCH_SIZE: Final = "cloudprovider_batcher_batch_size"
 
 
-class Fleet(msgspec.Struct, frozen=True):
+class FleetLaunch(msgspec.Struct, frozen=True):
     """The result of one launch: an instance, or errors."""
 
     launched: Launched | None
@@ -56,9 +56,13 @@ class Machines:
             partial(_count_batch, count, each)
             for each in ("create_fleet", "describe_instances", "terminate_instances")
         )
-        self._fleets: Batcher[bytes, None, Fleet] = Batcher(self._create, _FLEET, fleets)
-        self._looks: Batcher[str, str, Instance | None] = Batcher(self._describe, _DESCRIBE, looks)
-        self._ends: Batcher[str, str, bool] = Batcher(self._terminate, _TERMINATE, ends)
+        self._fleets: CallBatcher[bytes, None, FleetLaunch] = CallBatcher(
+            self._create, _FLEET, fleets
+        )
+        self._looks: CallBatcher[str, str, Instance | None] = CallBatcher(
+            self._describe, _DESCRIBE, looks
+        )
+        self._ends: CallBatcher[str, str, bool] = CallBatcher(self._terminate, _TERMINATE, ends)
         self._known: dict[str, Instance] = {}
         """Instances as EC2 described them last."""
         self.find_shifted: Callable[[], frozenset[str]] = frozenset
@@ -73,7 +77,7 @@ class Machines:
         """Cancel all calls under way."""
         await asyncio.gather(self._fleets.close(), self._looks.close(), self._ends.close())
 
-    async def launch(self, request: Mapping[str, Any]) -> Fleet:
+    async def launch(self, request: Mapping[str, Any]) -> FleetLaunch:
         """Launch one instance; equal requests share a call."""
         key = msgspec.json.encode(request, order="sorted")
         self._requests[key] = request
@@ -168,7 +172,9 @@ class Machines:
                 raise MachineNotFound(provider_id=id_) from error
             raise
 
-    async def _create(self, key: bytes, items: Sequence[None]) -> Sequence[Fleet | BaseException]:
+    async def _create(
+        self, key: bytes, items: Sequence[None]
+    ) -> Sequence[FleetLaunch | BaseException]:
         request = dict(self._requests.pop(key))
         target = {**request[_CAPACITY], "TotalTargetCapacity": len(items)}
         answer = read_fleet(await self._calls.create_fleet(**{**request, _CAPACITY: target}))
@@ -244,10 +250,10 @@ async def _tried(call: Awaitable[object]) -> AwsRefused | None:
     return None
 
 
-def _distribute(answer: FleetAnswer, callers: int) -> list[Fleet]:
+def _distribute(answer: FleetAnswer, callers: int) -> list[FleetLaunch]:
     """Give each caller one instance; callers without one get the errors."""
     errors = answer.errors or (FleetError("", "too few instances returned"),)
     launched = list(answer.launched[:callers])
     # A successful launch has errors, too, for offerings that are sold out.
-    first = [Fleet(each, answer.errors) for each in launched]
-    return first + [Fleet(None, errors)] * (callers - len(launched))
+    first = [FleetLaunch(each, answer.errors) for each in launched]
+    return first + [FleetLaunch(None, errors)] * (callers - len(launched))

@@ -12,7 +12,7 @@ from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.codec.aws.answers import read_offerings, read_products, read_spot_prices
 from karpy.codec.aws.instancetypes import read_instance_types
 from karpy.errors import CloudError, CloudUnavailable
-from karpy.model.ec2 import Market, Region
+from karpy.model.ec2 import Ec2Market, Region
 from karpy.ports.clock import Clock
 
 PERIOD: Final = timedelta(hours=12)
@@ -52,7 +52,7 @@ class Marketplace:
         self._sold_out = sold_out
         self._on_trouble = on_trouble
         self._asks_prices = asks_prices
-        self._region = Region(calls.region, (), Market({}, on_demand=dict(known_prices or {})))
+        self._region = Region(calls.region, (), Ec2Market({}, on_demand=dict(known_prices or {})))
         self._refreshed: dict[str, datetime] = {}
         """When types and prices were read last."""
         self.find_shifted: Callable[[], frozenset[str]] = frozenset

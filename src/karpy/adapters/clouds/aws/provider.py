@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from karpy.adapters.clouds.aws.classes import NodeClassBook
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
 from karpy.adapters.clouds.aws.instances import Origin, described_machine, launched_machine
-from karpy.adapters.clouds.aws.machines import Fleet, Machines
+from karpy.adapters.clouds.aws.machines import FleetLaunch, Machines
 from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.settings import AwsSettings
@@ -53,7 +53,7 @@ from karpy.core.aws.launchtemplates import (
     ENCLAVE,
     USER_DATA_LARGE,
     USER_DATA_MAX,
-    Batch,
+    LaunchProperties,
     LaunchTemplate,
     TemplateKind,
     launch_template,
@@ -72,7 +72,7 @@ from karpy.core.aws.refusals import (
     launch_reason,
     refusal_hint,
 )
-from karpy.core.aws.tags import Owner, machine_tags, restricted_tags
+from karpy.core.aws.tags import MachineOwner, machine_tags, restricted_tags
 from karpy.core.aws.userdata import CUSTOM, family_of
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.nodepool.readiness import class_missing
@@ -151,7 +151,9 @@ class AwsProvider:
         self._reports = reports or Reports()
         self._maker = CatalogMaker(parts.settings.types())
         self._choices: Recent[_Question, list[InstanceType]] = Recent()
-        self._made: Recent[tuple[Batch, list[TemplateKind]], list[LaunchTemplate]] = Recent()
+        self._made: Recent[tuple[LaunchProperties, list[TemplateKind]], list[LaunchTemplate]] = (
+            Recent()
+        )
         self._launching: dict[str, asyncio.Task[Machine]] = {}
         """Launches by token."""
 
@@ -277,7 +279,7 @@ class AwsProvider:
         overrides = overrides_everywhere(template, node_class.status.subnets)
         if not overrides:
             return None
-        owner = Owner(self._parts.settings.cluster_name, node_class.name)
+        owner = MachineOwner(self._parts.settings.cluster_name, node_class.name)
         tags = machine_tags(node_class.spec.tags, owner)
         chosen = [(template, overrides)]
         request = fleet_request(chosen, ON_DEMAND, launch.wanted, tags, node_class.spec.context)
@@ -410,7 +412,7 @@ class AwsProvider:
         used = {each.subnet for _, overrides in chosen for each in overrides}
         addresses = min(each.capacity.get(PODS, 0) for each in launch.types)
         parts.subnets.take(used, addresses)
-        owner = Owner(parts.settings.cluster_name, launch.node_class.name, spec.pool)
+        owner = MachineOwner(parts.settings.cluster_name, launch.node_class.name, spec.pool)
         tags = machine_tags(launch.node_class.spec.tags, owner)
         request = fleet_request(
             chosen, launch.capacity_type, launch.wanted, tags, launch.node_class.spec.context
@@ -428,7 +430,7 @@ class AwsProvider:
         request: dict[str, object],
         launch: "_Launch",
         templates: Sequence[LaunchTemplate],
-    ) -> Fleet:
+    ) -> FleetLaunch:
         try:
             return await self._parts.machines.launch(request)
         except AwsRefused as error:
@@ -463,7 +465,7 @@ class AwsProvider:
             await self._parts.templates.ensure(each, tags)
         return made
 
-    def _template(self, machines: Batch, kind: TemplateKind) -> LaunchTemplate:
+    def _template(self, machines: LaunchProperties, kind: TemplateKind) -> LaunchTemplate:
         """Return a launch template; log a warning if its user data is close to the limit."""
         made = launch_template(machines, kind)
         size = user_data_bytes(made)
@@ -473,11 +475,11 @@ class AwsProvider:
             self._reports.remark(Remark("user data takes 90 % of the limit or more", fields))
         return made
 
-    def _template_machines(self, launch: "_Launch") -> Batch:
+    def _template_machines(self, launch: "_Launch") -> LaunchProperties:
         settings, spec = self._parts.settings, launch.spec
         node_class = launch.node_class
         family = family_of(node_class.spec)
-        return Batch(
+        return LaunchProperties(
             node_class=node_class,
             family=family,
             bootstrap=Bootstrap(
@@ -495,7 +497,7 @@ class AwsProvider:
                 is_ipv6=is_ipv6(settings.dns_address),
                 image_version=bottlerocket_version(node_class),
             ),
-            owner=Owner(settings.cluster_name, node_class.name, spec.pool),
+            owner=MachineOwner(settings.cluster_name, node_class.name, spec.pool),
             capacity_type=launch.capacity_type,
             tenancy=choose_tenancy(spec.requirements),
             region=self._parts.marketplace.region().name,

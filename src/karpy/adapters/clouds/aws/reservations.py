@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from karpy.model.ec2 import CapacityReservation
 
 
-class Reservations:
+class CapacityReservations:
     """Capacity reservations with the capacity left, adjusted by launches and terminations."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from datetime import datetime, timedelta
 from typing import Final, Generic, TypeVar
 
-from karpy.adapters.clouds.aws.reservations import Reservations
+from karpy.adapters.clouds.aws.reservations import CapacityReservations
 from karpy.ports.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
@@ -51,4 +51,4 @@ class SoldOut:
         """The same with placement group and partition."""
         self.capacity_types: Lapsing[str] = Lapsing(clock)
         self.subnets: Lapsing[str] = Lapsing(clock)
-        self.reservations = Reservations()
+        self.reservations = CapacityReservations()

@@ -16,7 +16,7 @@ from moto.ec2.utils import filter_reservations
 
 from karpy.adapters.clouds.awsfake.imagetable import OWNER, ImageSeed
 from karpy.adapters.clouds.awsfake.market import (
-    Offer,
+    FleetOverride,
     Taken,
     counted,
     lifecycle_of,
@@ -277,12 +277,12 @@ class Ec2Bridge(EC2Response):
             return self.ec2_backend.get_launch_template(wanted["LaunchTemplateId"])
         return self.ec2_backend.get_launch_template_by_name(wanted["LaunchTemplateName"])
 
-    def _offer(self, index: int, data: JsonObject, override: JsonObject) -> Offer:
+    def _offer(self, index: int, data: JsonObject, override: JsonObject) -> FleetOverride:
         specification = data.get("CapacityReservationSpecification") or {}
         target = specification.get("CapacityReservationTarget") or {}
         subnet = override.get("SubnetId")
         left = self.ec2_backend.get_subnet(subnet).available_ip_address_count if subnet else 1
-        return Offer(
+        return FleetOverride(
             override.get("InstanceType") or data.get("InstanceType", "m5.large"),
             self._zone(override),
             float(override.get("Priority") or 0.0),
@@ -301,7 +301,7 @@ class Ec2Bridge(EC2Response):
         self,
         template: Moto,
         override: JsonObject,
-        offer: Offer,
+        offer: FleetOverride,
         lifecycle: str,
         count: int,
     ) -> JsonObject:
@@ -334,7 +334,9 @@ class Ec2Bridge(EC2Response):
             "InstanceType": offer.instance_type,
         }
 
-    def _complete(self, instance: Moto, data: JsonObject, offer: Offer, lifecycle: str) -> None:
+    def _complete(
+        self, instance: Moto, data: JsonObject, offer: FleetOverride, lifecycle: str
+    ) -> None:
         """Set the fields of an instance that moto does not take from the launch template."""
         placement = data.get("Placement") or {}
         instance.placement.tenancy = placement.get("Tenancy", "default")
@@ -470,7 +472,7 @@ def add_image(backend: Moto, seed: ImageSeed) -> None:
     )
 
 
-def _said(template: Moto, override: JsonObject, offer: Offer) -> JsonObject:
+def _said(template: Moto, override: JsonObject, offer: FleetOverride) -> JsonObject:
     return {
         "LaunchTemplateSpecification": {
             "LaunchTemplateId": template.id,

@@ -21,7 +21,7 @@ _SPOT_SPREAD: Final = 30
 """Spot costs 30 to 60 % of on-demand, depending on type and zone alone."""
 
 
-class Offer(Struct, frozen=True):
+class FleetOverride(Struct, frozen=True):
     """One override of a fleet request."""
 
     instance_type: str
@@ -34,23 +34,23 @@ class Offer(Struct, frozen=True):
     """Whether its subnet has no free address."""
 
 
-class Fault(Struct, frozen=True):
+class FleetFault(Struct, frozen=True):
     """Why an override could not be launched."""
 
     code: str
     message: str
-    offer: Offer
+    offer: FleetOverride
 
 
 class Taken(Struct, frozen=True):
     """The result of a fleet request: offers to launch, and faults."""
 
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[FleetOverride, ...] = ()
     """One offer for each machine."""
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FleetFault, ...] = ()
 
 
-class Market:
+class FakeMarket:
     """Prices and sold-out offerings, which may be changed while the fake runs."""
 
     def __init__(self, on_demand: Mapping[str, int]) -> None:
@@ -84,7 +84,7 @@ class Market:
         """Return the price in dollars per hour, in the format of AWS."""
         return f"{self.price(capacity_type, instance_type, zone) / MICROS_PER_DOLLAR:.6f}"
 
-    def is_sold_out(self, capacity_type: str, offer: Offer) -> bool:
+    def is_sold_out(self, capacity_type: str, offer: FleetOverride) -> bool:
         """Say whether an offer is sold out."""
         if offer.is_full:
             return True
@@ -97,11 +97,11 @@ class Market:
         )
 
     def take(
-        self, offers: Sequence[Offer], capacity_type: str, strategy: str, machines: int
+        self, offers: Sequence[FleetOverride], capacity_type: str, strategy: str, machines: int
     ) -> Taken:
         """Choose the best available offers by the allocation strategy of a fleet."""
-        taken: list[Offer] = []
-        faults: dict[Offer, Fault] = {}
+        taken: list[FleetOverride] = []
+        faults: dict[FleetOverride, FleetFault] = {}
         ranked = sorted(offers, key=lambda each: self._rank(each, capacity_type, strategy))
         for _ in range(machines):
             for offer in ranked:
@@ -119,7 +119,9 @@ class Market:
         if reservation in self.left:
             self.left[reservation] += 1
 
-    def _rank(self, offer: Offer, capacity_type: str, strategy: str) -> tuple[float, str, str]:
+    def _rank(
+        self, offer: FleetOverride, capacity_type: str, strategy: str
+    ) -> tuple[float, str, str]:
         if strategy in _BY_PRIORITY:
             return offer.priority, offer.instance_type, offer.zone
         price = float(self.price(capacity_type, offer.instance_type, offer.zone))
@@ -137,22 +139,22 @@ def strategy_of(request: Mapping[str, object], capacity_type: str) -> str:
     return str(options.get("AllocationStrategy", "")) if isinstance(options, Mapping) else ""
 
 
-def counted(offers: Iterable[Offer]) -> dict[Offer, int]:
+def counted(offers: Iterable[FleetOverride]) -> dict[FleetOverride, int]:
     """Count how many machines are launched as each offer."""
-    counts: dict[Offer, int] = {}
+    counts: dict[FleetOverride, int] = {}
     for each in offers:
         counts[each] = counts.get(each, 0) + 1
     return counts
 
 
-def _fault(offer: Offer) -> Fault:
+def _fault(offer: FleetOverride) -> FleetFault:
     if offer.is_full:
-        return Fault(NO_ADDRESSES, "There are not enough free addresses in the subnet.", offer)
+        return FleetFault(NO_ADDRESSES, "There are not enough free addresses in the subnet.", offer)
     if offer.reservation:
         message = f"The capacity reservation {offer.reservation} has no machines left."
-        return Fault(NOTHING_RESERVED, message, offer)
+        return FleetFault(NOTHING_RESERVED, message, offer)
     message = (
         f"We currently do not have sufficient {offer.instance_type} capacity in the Availability"
         f" Zone you requested ({offer.zone})."
     )
-    return Fault(SOLD_OUT, message, offer)
+    return FleetFault(SOLD_OUT, message, offer)

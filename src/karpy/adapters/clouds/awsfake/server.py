@@ -54,7 +54,7 @@ _ALIASES: Final = (
 )
 
 
-class Account(Struct, frozen=True):
+class FakeAccount(Struct, frozen=True):
     """The initial content of the account."""
 
     region: str = "us-west-2"
@@ -80,8 +80,8 @@ class RunningInstance(Struct, frozen=True):
 class AwsFake:
     """Serves AWS on loopback from `start` to `stop`; one per process, because moto is global."""
 
-    def __init__(self, account: Account | None = None, port: int = 0) -> None:
-        self.account = account or Account()
+    def __init__(self, account: FakeAccount | None = None, port: int = 0) -> None:
+        self.account = account or FakeAccount()
         region = self.account.region
         types, zones = types_of(self.account.families), zones_of(region)
         self.tables = Tables(region, known_prices(region), types, zones)

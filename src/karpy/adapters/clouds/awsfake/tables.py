@@ -6,7 +6,7 @@ from threading import RLock
 from typing import Any, TypeAlias
 
 from karpy.adapters.clouds.awsfake.imagetable import RELEASE
-from karpy.adapters.clouds.awsfake.market import Market
+from karpy.adapters.clouds.awsfake.market import FakeMarket
 
 JsonObject: TypeAlias = dict[str, Any]
 JsonAnything: TypeAlias = Any
@@ -25,7 +25,7 @@ class Tables:
     ) -> None:
         """Take the instance types, the zones of each, and prices in micro-dollars per hour."""
         self.region = region
-        self.market = Market(prices)
+        self.market = FakeMarket(prices)
         self.release = RELEASE
         """The latest release of the images of EKS."""
         self.types = {name: each for name, each in types.items() if name in zones}

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from karpy.adapters.clouds.kwok.nodeclasses import NodeClass, read_node_class
+from karpy.adapters.clouds.kwok.nodeclasses import KwokNodeClass, read_node_class
 from karpy.codec.fields import JsonObject
 from karpy.errors import CloudUnavailable, ClusterError, CredentialsRefused, NotFound
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind
@@ -44,9 +44,9 @@ async def every(objects: Objects, kind: Kind) -> AsyncIterator[JsonObject]:
             return
 
 
-async def find_class(objects: Objects, name: str) -> NodeClass:
+async def find_class(objects: Objects, name: str) -> KwokNodeClass:
     """Return a node class; one that does not exist has a problem that forbids launches."""
     obj = await find(objects, KWOK_NODE_CLASS, name)
     if obj is None:
-        return NodeClass(problem=f"there is no {KWOK_NODE_CLASS.name} of that name")
+        return KwokNodeClass(problem=f"there is no {KWOK_NODE_CLASS.name} of that name")
     return read_node_class(obj)

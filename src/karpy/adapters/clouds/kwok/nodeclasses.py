@@ -8,7 +8,7 @@ from karpy.codec.fields import Fields, JsonObject
 from karpy.model.times import parse_duration
 
 
-class NodeClass(Struct, frozen=True):
+class KwokNodeClass(Struct, frozen=True):
     """A KWOKNodeClass."""
 
     delay: timedelta = timedelta()
@@ -17,7 +17,7 @@ class NodeClass(Struct, frozen=True):
     """Why nothing can be launched with it; empty if launches are possible."""
 
 
-def read_node_class(obj: JsonObject) -> NodeClass:
+def read_node_class(obj: JsonObject) -> KwokNodeClass:
     """Read a KWOKNodeClass; without a condition Ready it counts as ready."""
     fields = Fields(obj)
     delay = parse_duration(fields.child("spec").text("nodeRegistrationDelay"))
@@ -25,4 +25,4 @@ def read_node_class(obj: JsonObject) -> NodeClass:
     for condition in fields.child("status").children("conditions"):
         if condition.text("type") == "Ready" and condition.text("status") == "False":
             problem = condition.text("message") or condition.text("reason") or "it does not say why"
-    return NodeClass(delay or timedelta(), problem)
+    return KwokNodeClass(delay or timedelta(), problem)

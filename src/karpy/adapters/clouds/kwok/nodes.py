@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from karpy.adapters.clouds.kwok.naming import node_name, provider_id
-from karpy.adapters.clouds.kwok.offers import Offer
+from karpy.adapters.clouds.kwok.offers import PricedType
 from karpy.codec.fields import JsonObject
 from karpy.codec.unreadable import node_record
 from karpy.model.constraints import NO_EXECUTE, UNREGISTERED_TAINT
@@ -28,7 +28,7 @@ PRICE: Final = "eks-node-viewer/instance-price"
 _ALIASES: Final = (("beta.kubernetes.io/arch", ARCH), ("beta.kubernetes.io/os", OS))
 
 
-def new_machine(spec: LaunchSpec, offer: Offer, now: datetime) -> Machine:
+def new_machine(spec: LaunchSpec, offer: PricedType, now: datetime) -> Machine:
     """Return the machine of a launch as an offer."""
     type_, offering = offer.type, offer.offering
     capacity = {**type_.capacity, **offering.capacity_override}
@@ -120,7 +120,7 @@ def write_node(name: str, machine: Machine) -> JsonObject:
     }
 
 
-def _labels(spec: LaunchSpec, offer: Offer) -> dict[str, str]:
+def _labels(spec: LaunchSpec, offer: PricedType) -> dict[str, str]:
     """Return the labels that follow from launch and offer, and those for KWOK and its viewers."""
     return {
         **spec.labels,

@@ -11,21 +11,21 @@ from karpy.model.requirements import why_incompatible
 from karpy.ports.cloud import LaunchSpec
 
 
-class Offer(Struct, frozen=True):
+class PricedType(Struct, frozen=True):
     """An instance type with one of its offerings."""
 
     type: InstanceType
     offering: Offering
 
 
-Shelf: TypeAlias = tuple[Offer, ...]
+Shelf: TypeAlias = tuple[PricedType, ...]
 """All offers on sale, cheapest first, then by name."""
 
 
 def stock(catalog: Catalog, pool: str) -> Shelf:
     """Return the offers on sale for a NodePool."""
     offers = (
-        Offer(type_, offering)
+        PricedType(type_, offering)
         for type_ in catalog.types_for(pool)
         for offering in type_.offerings
         if offering.is_launchable
@@ -33,7 +33,7 @@ def stock(catalog: Catalog, pool: str) -> Shelf:
     return tuple(sorted(offers, key=lambda offer: (offer.offering.price, offer.type.name)))
 
 
-def choose(spec: LaunchSpec, shelf: Shelf, may_lack: frozenset[str]) -> Offer | None:
+def choose(spec: LaunchSpec, shelf: Shelf, may_lack: frozenset[str]) -> PricedType | None:
     """
     Return the cheapest offer that satisfies a launch, or None.
 
@@ -53,7 +53,7 @@ def choose(spec: LaunchSpec, shelf: Shelf, may_lack: frozenset[str]) -> Offer | 
     return equal[draw(spec.token, "place", len(equal))]
 
 
-def _fitting(spec: LaunchSpec, shelf: Shelf, may_lack: frozenset[str]) -> Iterator[Offer]:
+def _fitting(spec: LaunchSpec, shelf: Shelf, may_lack: frozenset[str]) -> Iterator[PricedType]:
     places = {(each.instance_type, each.zone, each.capacity_type) for each in spec.options}
     types = {each.instance_type for each in spec.options}
     for offer in shelf:

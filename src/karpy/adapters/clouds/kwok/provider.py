@@ -9,7 +9,7 @@ from typing import Final
 from karpy.adapters.clouds.kwok.access import asking, every, find, find_class
 from karpy.adapters.clouds.kwok.arrivals import Arrivals, OnTrouble
 from karpy.adapters.clouds.kwok.naming import name_of, node_name
-from karpy.adapters.clouds.kwok.nodeclasses import NodeClass
+from karpy.adapters.clouds.kwok.nodeclasses import KwokNodeClass
 from karpy.adapters.clouds.kwok.nodes import (
     claimed_machine,
     is_machine,
@@ -70,7 +70,7 @@ class KwokProvider:
         self._may_lack = catalog.well_known | {catalog.reservation_label}
         self._on_trouble = on_trouble
         self._shelves: dict[str, Shelf] = {}
-        self._classes: dict[str, tuple[datetime, NodeClass]] = {}
+        self._classes: dict[str, tuple[datetime, KwokNodeClass]] = {}
         """Node classes by name, and when each was read."""
         self._asking = asyncio.Lock()
         """Held while a node class is read, so that concurrent launches share the answer."""
@@ -238,7 +238,7 @@ class KwokProvider:
             return None
         return read_machine(obj, self._clock.now())
 
-    async def _class(self, name: str) -> NodeClass:
+    async def _class(self, name: str) -> KwokNodeClass:
         """Return a node class, cached for a second, because many launches read the same one."""
         async with self._asking:
             now, known = self._clock.now(), self._classes.get(name)

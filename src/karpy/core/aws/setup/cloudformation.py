@@ -10,10 +10,10 @@ from karpy.core.aws.setup.plan import (
     MESSAGE_SECONDS,
     NODE_POLICIES,
     SPOT_SERVICE,
-    Host,
     JsonValue,
-    Place,
-    Plan,
+    OperatorHost,
+    PlaceNotation,
+    SetupPlan,
 )
 from karpy.core.aws.setup.policies import (
     controller_policies,
@@ -26,7 +26,7 @@ from karpy.core.aws.setup.policies import (
 )
 
 JsonObject = dict[str, Any]
-_PLACE: Final = Place(
+_PLACE: Final = PlaceNotation(
     "${AWS::Partition}", "${AWS::Region}", "${AWS::AccountId}", "${AWS::URLSuffix}"
 )
 _HEAD: Final = """\
@@ -44,7 +44,7 @@ _SPOT_ROLE: Final = "CreateSpotServiceLinkedRole"
 _WIDTH: Final = 100
 
 
-def template(plan: Plan) -> JsonObject:
+def template(plan: SetupPlan) -> JsonObject:
     """Return the template."""
     resources: JsonObject = {
         **_node(plan),
@@ -72,7 +72,7 @@ def template(plan: Plan) -> JsonObject:
     }
 
 
-def text(plan: Plan) -> str:
+def text(plan: SetupPlan) -> str:
     """Return the template as text."""
     written: str = yaml.dump(template(plan), Dumper=_Dumper, sort_keys=False, width=_WIDTH)
     return _HEAD.format(cluster=plan.cluster, role=plan.role) + written
@@ -86,7 +86,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _parameters(plan: Plan) -> JsonObject:
+def _parameters(plan: SetupPlan) -> JsonObject:
     parameters: JsonObject = {
         _SPOT_ROLE: {
             "Type": "String",
@@ -101,12 +101,12 @@ def _parameters(plan: Plan) -> JsonObject:
             "EndpointSecurityGroupIds": {"Type": "List<AWS::EC2::SecurityGroup::Id>"},
             "RouteTableIds": {"Type": "List<String>"},
         }
-    if plan.is_private or plan.host is not Host.ELSEWHERE:
+    if plan.is_private or plan.host is not OperatorHost.ELSEWHERE:
         parameters["SubnetIds"] = {"Type": "List<AWS::EC2::Subnet::Id>"}
     return parameters
 
 
-def _node(plan: Plan) -> JsonObject:
+def _node(plan: SetupPlan) -> JsonObject:
     policies = ["arn:{partition}:iam::aws:policy/" + each for each in NODE_POLICIES]
     return {
         "NodeRole": _resource(
@@ -129,7 +129,7 @@ def _node(plan: Plan) -> JsonObject:
     }
 
 
-def _controller(plan: Plan) -> JsonObject:
+def _controller(plan: SetupPlan) -> JsonObject:
     policies = controller_policies(plan)
     trust = irsa_trust(plan, plan.oidc) if plan.oidc else pod_identity_trust()
     made = {
@@ -157,7 +157,7 @@ def _controller(plan: Plan) -> JsonObject:
     return made
 
 
-def _queue(plan: Plan) -> JsonObject:
+def _queue(plan: SetupPlan) -> JsonObject:
     arn = _arn("InterruptionQueue")
     rules = {
         f"{name}Rule": _resource(
@@ -206,8 +206,8 @@ def _endpoints() -> JsonObject:
     return made
 
 
-def _host(plan: Plan) -> JsonObject:
-    if plan.host is Host.NODE_GROUP:
+def _host(plan: SetupPlan) -> JsonObject:
+    if plan.host is OperatorHost.NODE_GROUP:
         return {
             "OperatorNodeGroup": _resource(
                 "AWS::EKS::Nodegroup",
@@ -218,7 +218,7 @@ def _host(plan: Plan) -> JsonObject:
                 ScalingConfig={"MinSize": 2, "DesiredSize": 2, "MaxSize": 2},
             )
         }
-    if plan.host is Host.ELSEWHERE:
+    if plan.host is OperatorHost.ELSEWHERE:
         return {}
     policy = "arn:{partition}:iam::aws:policy/AmazonEKSFargatePodExecutionRolePolicy"
     return {

@@ -13,10 +13,10 @@ from karpy.core.aws.setup.plan import (
     NODE_POLICIES,
     PARTITIONS,
     SPOT_SERVICE,
-    Host,
     JsonValue,
-    Place,
-    Plan,
+    OperatorHost,
+    PlaceNotation,
+    SetupPlan,
 )
 from karpy.core.aws.setup.policies import (
     controller_policies,
@@ -36,9 +36,9 @@ set -eu
 ACCOUNT=$(aws sts get-caller-identity --query Account --output text)"""
 
 
-def text(plan: Plan) -> str:
+def text(plan: SetupPlan) -> str:
     """Return the script."""
-    place = Place(plan.partition, "${AWS_REGION}", "${ACCOUNT}", PARTITIONS[plan.partition])
+    place = PlaceNotation(plan.partition, "${AWS_REGION}", "${ACCOUNT}", PARTITIONS[plan.partition])
     script = _Script(plan, place)
     parts = [
         _HEAD.format(cluster=plan.cluster),
@@ -54,7 +54,7 @@ def text(plan: Plan) -> str:
 class _Script:
     """Writes commands for a plan."""
 
-    def __init__(self, plan: Plan, place: Place) -> None:
+    def __init__(self, plan: SetupPlan, place: PlaceNotation) -> None:
         self._plan = plan
         self._place = place
         self._iam = f"arn:{plan.partition}:iam::${{ACCOUNT}}"
@@ -165,7 +165,7 @@ class _Script:
     def host(self) -> list[str]:
         """Return the commands that create the node group or Fargate profile of the operator."""
         plan = self._plan
-        if plan.host is Host.NODE_GROUP:
+        if plan.host is OperatorHost.NODE_GROUP:
             return [
                 (
                     f"aws eks create-nodegroup --cluster-name {plan.cluster} "
@@ -174,7 +174,7 @@ class _Script:
                     f'--node-role "{self._iam}:role/{plan.role}"'
                 )
             ]
-        if plan.host is Host.ELSEWHERE:
+        if plan.host is OperatorHost.ELSEWHERE:
             return []
         role = plan.fargate_role
         policy = "AmazonEKSFargatePodExecutionRolePolicy"

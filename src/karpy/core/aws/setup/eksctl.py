@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import yaml
 
-from karpy.core.aws.setup.plan import DISCOVERY, Host, Place, Plan
+from karpy.core.aws.setup.plan import DISCOVERY, OperatorHost, PlaceNotation, SetupPlan
 from karpy.core.aws.setup.policies import controller_policies
 
 JsonObject = dict[str, Any]
@@ -15,16 +15,16 @@ _HEAD: Final = """\
 # cluster, then run:
 #   eksctl create accessentry -f FILE, eksctl create podidentityassociation -f FILE
 """
-_PLACE: Final = Place("aws", "${AWS_REGION}", "${AWS_ACCOUNT_ID}", "amazonaws.com")
+_PLACE: Final = PlaceNotation("aws", "${AWS_REGION}", "${AWS_ACCOUNT_ID}", "amazonaws.com")
 
 
-def text(plan: Plan) -> str:
+def text(plan: SetupPlan) -> str:
     """Return the configuration as text."""
     written: str = yaml.safe_dump(config(plan), sort_keys=False, width=100)
     return _HEAD + written
 
 
-def config(plan: Plan) -> JsonObject:
+def config(plan: SetupPlan) -> JsonObject:
     """Return the configuration."""
     account = f"arn:{plan.partition}:iam::${{AWS_ACCOUNT_ID}}"
     node = f"{account}:role/{plan.role}"
@@ -46,10 +46,10 @@ def config(plan: Plan) -> JsonObject:
     }
     if not plan.oidc:
         made["addons"] = [{"name": "eks-pod-identity-agent"}]
-    if plan.host is Host.FARGATE:
+    if plan.host is OperatorHost.FARGATE:
         selector = {"namespace": plan.namespace}
         made["fargateProfiles"] = [{"name": "karpy", "selectors": [selector]}]
-    elif plan.host is Host.NODE_GROUP:
+    elif plan.host is OperatorHost.NODE_GROUP:
         size = {"minSize": 2, "desiredCapacity": 2, "maxSize": 2}
         made["managedNodeGroups"] = [{"name": f"{plan.cluster}-karpy", **size}]
     return made
@@ -64,7 +64,7 @@ def identity_mapping(role: str) -> JsonObject:
     }
 
 
-def _identity(plan: Plan, policies: list[str]) -> JsonObject:
+def _identity(plan: SetupPlan, policies: list[str]) -> JsonObject:
     if plan.oidc:
         account = {
             "metadata": {"name": plan.service_account, "namespace": plan.namespace},

@@ -68,7 +68,7 @@ _FORMS: Final = {
 }
 
 
-class Host(Enum):
+class OperatorHost(Enum):
     """Where the operator itself runs; never on nodes that it launches."""
 
     ELSEWHERE = "elsewhere"
@@ -76,7 +76,7 @@ class Host(Enum):
     NODE_GROUP = "nodegroup"
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class SetupPlan(Struct, frozen=True, kw_only=True):
     """The choices of a set-up, and the names that follow from them."""
 
     cluster: str
@@ -90,7 +90,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     oidc: str = ""
     """The OIDC provider of the cluster without https://, for IRSA; empty means Pod Identity."""
     is_private: bool = False
-    host: Host = Host.ELSEWHERE
+    host: OperatorHost = OperatorHost.ELSEWHERE
 
     @property
     def role(self) -> str:
@@ -113,7 +113,7 @@ class Plan(Struct, frozen=True, kw_only=True):
         return f"KarpyController{part}Policy-{self.cluster}"
 
 
-class Place(Struct, frozen=True):
+class PlaceNotation(Struct, frozen=True):
     """The notation of a format for account, region, partition and suffix of service names."""
 
     partition: str
@@ -139,7 +139,7 @@ class Place(Struct, frozen=True):
         return text
 
 
-def find_misnomer(plan: Plan) -> tuple[str, str, str] | None:
+def find_misnomer(plan: SetupPlan) -> tuple[str, str, str] | None:
     """Return field, value and expected form of the first invalid name, or None."""
     for field, (form, meaning) in _FORMS.items():
         value = getattr(plan, field)

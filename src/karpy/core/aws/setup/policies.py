@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from karpy.core.aws.setup.plan import POD_IDENTITY, JsonValue, Plan
+from karpy.core.aws.setup.plan import POD_IDENTITY, JsonValue, SetupPlan
 
 Statement = Mapping[str, Any]
 _VERSION: Final = "2012-10-17"
@@ -42,7 +42,7 @@ _CLUSTER: Final = "eks:eks-cluster-name"
 _REGION: Final = "topology.kubernetes.io/region"
 
 
-def controller_policies(plan: Plan) -> dict[str, list[Statement]]:
+def controller_policies(plan: SetupPlan) -> dict[str, list[Statement]]:
     """Return the statements of the operator's policies, by the part that differs in their name."""
     return {
         "NodeLifecycle": _lifecycle(plan.cluster),
@@ -73,7 +73,7 @@ def fargate_trust() -> dict[str, Any]:
     return document([_trust("eks-fargate-pods.amazonaws.com", ["sts:AssumeRole"])])
 
 
-def irsa_trust(plan: Plan, oidc: str) -> dict[str, Any]:
+def irsa_trust(plan: SetupPlan, oidc: str) -> dict[str, Any]:
     """Return the trust policy of the operator with the OIDC provider of the cluster, `oidc`."""
     subject = f"system:serviceaccount:{plan.namespace}:{plan.service_account}"
     provider = "arn:{partition}:iam::{account}:oidc-provider/" + oidc
@@ -147,7 +147,7 @@ def _lifecycle(cluster: str) -> list[Statement]:
     ]
 
 
-def _profiles(plan: Plan) -> list[Statement]:
+def _profiles(plan: SetupPlan) -> list[Statement]:
     cluster, every = plan.cluster, ["arn:{partition}:iam::{account}:instance-profile/*"]
     here = {_REGION: "{region}"}
     asked = _tagged("Request", cluster, {_CLUSTER: cluster, **here}, likes=(_CLASS,))

@@ -13,10 +13,10 @@ from karpy.core.aws.setup.plan import (
     MESSAGE_SECONDS,
     NODE_POLICIES,
     SPOT_SERVICE,
-    Host,
     JsonValue,
-    Place,
-    Plan,
+    OperatorHost,
+    PlaceNotation,
+    SetupPlan,
 )
 from karpy.core.aws.setup.policies import (
     controller_policies,
@@ -32,7 +32,7 @@ _HEAD: Final = """\
 # What Karpy needs for the EKS cluster {cluster}.
 # In a cluster without access entries, map the role {role} in the ConfigMap aws-auth
 # to the groups system:bootstrappers and system:nodes instead."""
-_PLACE: Final = Place(
+_PLACE: Final = PlaceNotation(
     "${data.aws_partition.current.partition}",
     "${data.aws_region.current.name}",
     "${data.aws_caller_identity.current.account_id}",
@@ -56,7 +56,7 @@ Value: TypeAlias = JsonValue | Expression | Block
 Body: TypeAlias = Mapping[str, Value]
 
 
-def text(plan: Plan) -> str:
+def text(plan: SetupPlan) -> str:
     """Return the configuration as text."""
     parts = [
         _HEAD.format(cluster=plan.cluster, role=plan.role),
@@ -73,7 +73,7 @@ def text(plan: Plan) -> str:
 _FOUND: Final = ("aws_partition", "aws_region", "aws_caller_identity")
 
 
-def _node(plan: Plan) -> list[str]:
+def _node(plan: SetupPlan) -> list[str]:
     arns = [_PLACE.written("arn:{partition}:iam::aws:policy/" + each) for each in NODE_POLICIES]
     role = Expression("aws_iam_role.node.name")
     return [
@@ -102,7 +102,7 @@ def _node(plan: Plan) -> list[str]:
     ]
 
 
-def _controller(plan: Plan) -> list[str]:
+def _controller(plan: SetupPlan) -> list[str]:
     policies = controller_policies(plan)
     trust = irsa_trust(plan, plan.oidc) if plan.oidc else pod_identity_trust()
     made = [
@@ -145,7 +145,7 @@ def _controller(plan: Plan) -> list[str]:
     return made
 
 
-def _queue(plan: Plan) -> list[str]:
+def _queue(plan: SetupPlan) -> list[str]:
     arn = "${aws_sqs_queue.interruption.arn}"
     made = [
         _resource(
@@ -189,7 +189,7 @@ def _queue(plan: Plan) -> list[str]:
     return made
 
 
-def _network(plan: Plan) -> list[str]:
+def _network(plan: SetupPlan) -> list[str]:
     made = [
         _variable("subnet_ids", "list(string)", "The subnets that nodes are launched in."),
         _variable("security_group_ids", "list(string)", "The security groups of nodes."),
@@ -236,8 +236,8 @@ def _network(plan: Plan) -> list[str]:
     return made
 
 
-def _host(plan: Plan) -> list[str]:
-    if plan.host is Host.NODE_GROUP:
+def _host(plan: SetupPlan) -> list[str]:
+    if plan.host is OperatorHost.NODE_GROUP:
         group: Body = {
             "cluster_name": plan.cluster,
             "node_group_name": f"{plan.cluster}-karpy",
@@ -246,7 +246,7 @@ def _host(plan: Plan) -> list[str]:
             "scaling_config": Block({"min_size": 2, "desired_size": 2, "max_size": 2}),
         }
         return [_resource("aws_eks_node_group", "operator", group)]
-    if plan.host is Host.ELSEWHERE:
+    if plan.host is OperatorHost.ELSEWHERE:
         return []
     policy = "arn:{partition}:iam::aws:policy/AmazonEKSFargatePodExecutionRolePolicy"
     return [

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.existing import attach_limits
 from karpy.core.scheduling.instancetypes import members
-from karpy.core.scheduling.limits import Refused, Reservations
+from karpy.core.scheduling.limits import ReservationRefusal, Reservations
 from karpy.core.scheduling.plannednodes import PlannedNodes
 from karpy.core.scheduling.podclasses import DEAR_PERCENT, KeyRule, PodClass, Reach, Step
 from karpy.core.scheduling.signatures import NEVER, PodRequirements, Signatures, reached, relax
@@ -255,7 +255,7 @@ class Fitter:
 
     def choose_domains(
         self, signature: int, types: int, choices: list[Choice], held: frozenset[str] | None
-    ) -> ClaimChange | Refused | None:
+    ) -> ClaimChange | ReservationRefusal | None:
         """
         Return a claim with a pod, restricted to domains in which some type is left.
 
@@ -263,7 +263,7 @@ class Fitter:
         """
         if not choices:
             return self._vet(signature, types, held)
-        refused: Refused | None = None
+        refused: ReservationRefusal | None = None
         masks = self.signatures.masks
         for narrowed in self._narrowed(signature, types, choices):
             if left := types & masks[narrowed]:
@@ -333,7 +333,7 @@ class Fitter:
 
     def _vet(
         self, signature: int, types: int, held: frozenset[str] | None
-    ) -> ClaimChange | Refused | None:
+    ) -> ClaimChange | ReservationRefusal | None:
         """Check minValues and reservations; return the claim, or why it is not possible."""
         is_relaxed = False
         if self.signatures.varieties[signature] and (
@@ -346,7 +346,7 @@ class Fitter:
         if not self.reservations.is_active:
             return (signature, types, HOLDS_NOTHING, is_relaxed)
         offered = self.reservations.offer(self.signatures, signature, types, held or HOLDS_NOTHING)
-        if isinstance(offered, Refused):
+        if isinstance(offered, ReservationRefusal):
             return offered
         return (signature, types, offered, is_relaxed)
 

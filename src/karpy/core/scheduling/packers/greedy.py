@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.instancetypes import members
-from karpy.core.scheduling.limits import Limits, Refused, Reservations
+from karpy.core.scheduling.limits import Limits, ReservationRefusal, Reservations
 from karpy.core.scheduling.packers.fitting import Ask, Asks, Choice, Fitter
 from karpy.core.scheduling.plannednodes import PlannedNodes
 from karpy.core.scheduling.podclasses import (
@@ -20,7 +20,7 @@ from karpy.core.scheduling.podclasses import (
 )
 from karpy.core.scheduling.signatures import Signatures
 from karpy.core.scheduling.templates import Template
-from karpy.core.scheduling.topologygroups import HostGroup, Kind
+from karpy.core.scheduling.topologygroups import GroupKind, HostGroup
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
 
@@ -107,7 +107,7 @@ _SHORT = 4
 """Up to so many steps with equal node rules are tried one by one."""
 
 
-class Outcome(Enum):
+class PlacingResult(Enum):
     """The result of an attempt to place a pod."""
 
     PLACED = "placed"
@@ -144,7 +144,7 @@ class Packer:
         self.steps_down = 0
         """The number of steps that all placed pods together went down their ladders."""
 
-    def place(self, pod_class: PodClass, pod: Pod) -> Outcome:
+    def place(self, pod_class: PodClass, pod: Pod) -> PlacingResult:
         """Find a place for one pod, at the first step of its ladder that succeeds."""
         steps = pod_class.steps
         index, has_tried = 0, False
@@ -158,16 +158,16 @@ class Packer:
                 index += 1
                 continue
             outcome = self._attempt(pod_class, index, steps[index], pod)
-            if outcome is Outcome.PLACED:
+            if outcome is PlacingResult.PLACED:
                 self.steps_down += index
                 return outcome
-            if outcome is not Outcome.REFUSED:
+            if outcome is not PlacingResult.REFUSED:
                 return outcome
             pod_class.fail(index, self._failure(steps[index], pod_class.asks[index]))
             index, has_tried = self._next_step(pod_class, index, tries), True
         if has_tried:
             pod_class.is_hopeless = all(failure is FOR_GOOD for failure in pod_class.failures)
-        return Outcome.REFUSED
+        return PlacingResult.REFUSED
 
     def _next_step(self, pod_class: PodClass, failed: int, tries: list[int]) -> int:
         """Return the next step worth trying; note a failure for the steps before it."""
@@ -236,12 +236,12 @@ class Packer:
             index = steps.last_alike(index) + 1
         return False
 
-    def _attempt(self, pod_class: PodClass, index: int, step: Step, pod: Pod) -> Outcome:
+    def _attempt(self, pod_class: PodClass, index: int, step: Step, pod: Pod) -> PlacingResult:
         choices: list[Choice] = []
         for rule in step.keys:
             domains, is_pinned = rule.open_domains()
             if not domains and not rule.is_optional:
-                return Outcome.REFUSED
+                return PlacingResult.REFUSED
             choices.append((rule, domains, is_pinned))
         ask = pod_class.asks[index]
         if ask is None:
@@ -252,17 +252,17 @@ class Packer:
         if candidates:
             if existing := candidates & self.planned.existing_mask:
                 if self._place_on_existing(pod_class, ask, existing, pod):
-                    return Outcome.PLACED
+                    return PlacingResult.PLACED
                 candidates ^= existing
             if candidates and self._place_on_claim(pod_class, ask, candidates, choices, pod):
-                return Outcome.PLACED
+                return PlacingResult.PLACED
         return self._open_claim(pod_class, step, ask, choices, pod)
 
     def _candidates(self, step: Step, ask: Ask, choices: list[Choice]) -> int:
         """Return the nodes that may meet the ask, and that topology and ports allow."""
         candidates: int = ask.alive
         for group, is_selected in step.hosts:
-            if group.kind is Kind.AFFINITY:
+            if group.kind is GroupKind.AFFINITY:
                 candidates &= group.open_to(is_selected)
             elif blocked := group.blocked_for(is_selected):
                 candidates ^= candidates & blocked
@@ -339,10 +339,10 @@ class Packer:
 
     def _open_claim(
         self, pod_class: PodClass, step: Step, ask: Ask, choices: list[Choice], pod: Pod
-    ) -> Outcome:
+    ) -> PlacingResult:
         for group, is_selected in step.hosts:
             if not group.allows_alone(is_selected):
-                return Outcome.REFUSED
+                return PlacingResult.REFUSED
         for template in step.reach.templates:
             options = ask.fresh.get(template.index)
             if options is None:
@@ -354,18 +354,18 @@ class Packer:
                 if not left:
                     continue
                 change = self.fitter.choose_domains(signature, left, choices, None)
-                has_to_wait = has_to_wait or change is Refused.WAIT
+                has_to_wait = has_to_wait or change is ReservationRefusal.WAIT
                 if isinstance(change, tuple):
                     node = self.planned.open_claim(template, change[0], change[1])
                     self.limits.spend(template.name, change[1])
                     self.fitter.add(pod_class, node, change, pod)
-                    return Outcome.PLACED
+                    return PlacingResult.PLACED
             if has_to_wait:
-                return Outcome.WAITS
+                return PlacingResult.WAITS
             # No preference is dropped and no NodePool of lower weight tried to save money.
             if self._is_too_dear(pod_class, ask, template, choices):
-                return Outcome.TOO_DEAR
-        return Outcome.REFUSED
+                return PlacingResult.TOO_DEAR
+        return PlacingResult.REFUSED
 
     def _is_too_dear(
         self, pod_class: PodClass, ask: Ask, template: Template, choices: list[Choice]

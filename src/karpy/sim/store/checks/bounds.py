@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from karpy.codec.fields import JsonObject
-from karpy.sim.store.answers import Fault, duplicate, forbidden_field, invalid, required
+from karpy.sim.store.answers import FieldFault, duplicate, forbidden_field, invalid, required
 from karpy.sim.store.checks.pods import NOT_NEGATIVE, amount_of
 from karpy.sim.store.metadata import IMMUTABLE
 from karpy.sim.store.quantities import LIMIT_BOUNDS
@@ -81,7 +81,7 @@ _QUOTA_CONFLICTS: Final = (
 )
 
 
-def check_limit_range(obj: JsonObject) -> Iterator[Fault]:
+def check_limit_range(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a LimitRange."""
     seen = set()
     for index, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
@@ -98,14 +98,14 @@ def check_limit_range(obj: JsonObject) -> Iterator[Fault]:
         yield from faults or _check_item(item, path)
 
 
-def _check_amounts(item: JsonObject, path: str) -> Iterator[Fault]:
+def _check_amounts(item: JsonObject, path: str) -> Iterator[FieldFault]:
     for bound in LIMIT_BOUNDS:
         for name, value in (item.get(bound) or {}).items():
             if amount_of(value, name) < 0:
                 yield invalid(f"{path}.{bound}[{name}]", value, NOT_NEGATIVE)
 
 
-def _check_item(item: JsonObject, path: str) -> Iterator[Fault]:
+def _check_item(item: JsonObject, path: str) -> Iterator[FieldFault]:
     bounds = {bound: item.get(bound) or {} for bound in LIMIT_BOUNDS}
     if item.get("type") == "Pod":
         for field in ("default", "defaultRequest"):
@@ -123,7 +123,7 @@ def _check_item(item: JsonObject, path: str) -> Iterator[Fault]:
         yield from _check_ratio(bounds, name, path)
 
 
-def _check_order(bounds: JsonObject, name: str, path: str) -> Iterator[Fault]:
+def _check_order(bounds: JsonObject, name: str, path: str) -> Iterator[FieldFault]:
     for small, large, field, text in _ORDERED:
         less, more = bounds[small].get(name), bounds[large].get(name)
         if less is None or more is None or amount_of(less, name) <= amount_of(more, name):
@@ -136,7 +136,7 @@ def _check_order(bounds: JsonObject, name: str, path: str) -> Iterator[Fault]:
         )
 
 
-def _check_ratio(bounds: JsonObject, name: str, path: str) -> Iterator[Fault]:
+def _check_ratio(bounds: JsonObject, name: str, path: str) -> Iterator[FieldFault]:
     ratio = bounds["maxLimitRequestRatio"].get(name)
     if ratio is None:
         return
@@ -151,7 +151,7 @@ def _check_ratio(bounds: JsonObject, name: str, path: str) -> Iterator[Fault]:
         yield invalid(where, ratio, f"ratio {ratio} is greater than max/min = {highest:f}")
 
 
-def check_resource_quota(obj: JsonObject) -> Iterator[Fault]:
+def check_resource_quota(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a ResourceQuota."""
     spec = obj.get("spec") or {}
     for name, value in (spec.get("hard") or {}).items():
@@ -170,7 +170,7 @@ def check_resource_quota(obj: JsonObject) -> Iterator[Fault]:
         yield invalid("spec.scopes", scopes, "conflicting scopes")
 
 
-def compare_resource_quotas(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_resource_quotas(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a ResourceQuota: its scopes are immutable."""
     now, was = (each.get("spec") or {} for each in (new, old))
     if set(now.get("scopes") or ()) != set(was.get("scopes") or ()):

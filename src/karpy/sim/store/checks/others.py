@@ -7,7 +7,7 @@ from karpy.codec.admission import read_runtime_class
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.sim.store.answers import (
-    Fault,
+    FieldFault,
     duplicate,
     forbidden_field,
     invalid,
@@ -29,7 +29,7 @@ _WHOLE: Final = 100
 _CLASS_FIXED: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 
 
-def check_node(obj: JsonObject) -> Iterator[Fault]:
+def check_node(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a Node."""
     seen = set()
     for index, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
@@ -46,7 +46,7 @@ def check_node(obj: JsonObject) -> Iterator[Fault]:
         if (key, effect) in seen:
             fault = duplicate(path, taint)
             why = "taints must be unique by key and effect pair"
-            yield Fault(fault.path, f"{fault.problem}: {why}")
+            yield FieldFault(fault.path, f"{fault.problem}: {why}")
         seen.add((key, effect))
     status = obj.get("status") or {}
     for field in ("capacity", "allocatable"):
@@ -55,7 +55,7 @@ def check_node(obj: JsonObject) -> Iterator[Fault]:
                 yield invalid(f"status.{field}.{name}", value, NOT_NEGATIVE)
 
 
-def compare_nodes(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_nodes(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a Node."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     for field, name in (("providerID", "providerID"), ("podCIDRs", "podCIDR")):
@@ -64,7 +64,7 @@ def compare_nodes(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
             yield forbidden_field(f"spec.{field}", why)
 
 
-def check_service(obj: JsonObject) -> Iterator[Fault]:
+def check_service(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a Service."""
     spec = obj.get("spec") or {}
     kind = spec.get("type")
@@ -85,7 +85,7 @@ def check_service(obj: JsonObject) -> Iterator[Fault]:
             yield invalid(f"{path}.port", port.get("port", 0), PORT_RANGE)
 
 
-def compare_services(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_services(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a Service: its address is immutable."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     address = was.get("clusterIP")
@@ -95,7 +95,7 @@ def compare_services(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
         yield invalid("spec.clusterIPs[0]", value, "may not change once set")
 
 
-def check_budget(obj: JsonObject) -> Iterator[Fault]:
+def check_budget(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a PodDisruptionBudget."""
     spec = obj.get("spec") or {}
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
@@ -110,7 +110,7 @@ def check_budget(obj: JsonObject) -> Iterator[Fault]:
         yield from check_selector(spec["selector"], "spec.selector")
 
 
-def _check_share(value: object, path: str) -> Iterator[Fault]:
+def _check_share(value: object, path: str) -> Iterator[FieldFault]:
     if isinstance(value, str):
         number = value.removesuffix("%")
         if not value.endswith("%") or not (number.isascii() and number.isdecimal()):
@@ -125,7 +125,7 @@ def _check_share(value: object, path: str) -> Iterator[Fault]:
         yield invalid(path, value, NOT_NEGATIVE)
 
 
-def check_claim(obj: JsonObject) -> Iterator[Fault]:
+def check_claim(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a PersistentVolumeClaim."""
     spec = obj.get("spec") or {}
     modes = spec.get("accessModes") or ()
@@ -141,7 +141,7 @@ def check_claim(obj: JsonObject) -> Iterator[Fault]:
         yield invalid("spec.resources[storage]", storage, "must be greater than zero")
 
 
-def compare_claims(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_claims(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a PersistentVolumeClaim: most of its spec is immutable."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     is_bound = (old.get("status") or {}).get("phase") == "Bound"
@@ -158,20 +158,20 @@ def compare_claims(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
         )
 
 
-def check_class(obj: JsonObject) -> Iterator[Fault]:
+def check_class(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a StorageClass."""
     if not obj.get("provisioner"):
         yield required("provisioner")
 
 
-def compare_classes(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_classes(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a StorageClass."""
     for field in _CLASS_FIXED:
         if new.get(field) != old.get(field):
             yield invalid(field, new.get(field), IMMUTABLE)
 
 
-def check_priority_class(obj: JsonObject) -> Iterator[Fault]:
+def check_priority_class(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a PriorityClass."""
     name = obj["metadata"]["name"]
     is_system = name.startswith("system-")
@@ -185,7 +185,7 @@ def check_priority_class(obj: JsonObject) -> Iterator[Fault]:
         )
 
 
-def compare_priority_classes(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_priority_classes(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a PriorityClass."""
     if new.get("value") != old.get("value"):
         yield forbidden_field("value", "may not be changed in an update.")
@@ -193,23 +193,23 @@ def compare_priority_classes(new: JsonObject, old: JsonObject) -> Iterator[Fault
         yield invalid("preemptionPolicy", new.get("preemptionPolicy"), IMMUTABLE)
 
 
-def check_runtime_class(obj: JsonObject) -> Iterator[Fault]:
+def check_runtime_class(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a RuntimeClass."""
     if not obj.get("handler"):
         yield required("handler")
     try:
         read_runtime_class(Fields(obj))
     except FieldInvalid as error:
-        yield Fault(error.path, f"Invalid value: {error.problem}")
+        yield FieldFault(error.path, f"Invalid value: {error.problem}")
 
 
-def compare_runtime_classes(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_runtime_classes(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a RuntimeClass."""
     if new.get("handler") != old.get("handler"):
         yield invalid("handler", new.get("handler"), IMMUTABLE)
 
 
-def check_definition(obj: JsonObject) -> Iterator[Fault]:
+def check_definition(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a CustomResourceDefinition that prevent serving it."""
     spec = obj.get("spec") or {}
     names, group = spec.get("names") or {}, spec.get("group")
@@ -235,7 +235,7 @@ def check_definition(obj: JsonObject) -> Iterator[Fault]:
             yield required(f"spec.versions[{index}].name")
 
 
-def compare_definitions(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_definitions(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a CustomResourceDefinition."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     for field in ("group", "scope"):

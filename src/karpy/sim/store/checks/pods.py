@@ -7,7 +7,7 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.syntax import is_label_key
 from karpy.model.resources import parse_quantity
 from karpy.sim.store.answers import (
-    Fault,
+    FieldFault,
     duplicate,
     forbidden_field,
     invalid,
@@ -42,13 +42,13 @@ class NoQuantity(ValueError):
     """A value that is no quantity: a typed server cannot decode the object."""
 
 
-def check_pod(pod: JsonObject) -> list[Fault]:
+def check_pod(pod: JsonObject) -> list[FieldFault]:
     """Return the faults of a pod."""
     spec = pod.get("spec")
     return _pod_faults(spec) if spec else [required("spec.containers")]
 
 
-def check_template(template: JsonObject | None, path: str) -> Iterator[Fault]:
+def check_template(template: JsonObject | None, path: str) -> Iterator[FieldFault]:
     """Yield the faults of a pod template."""
     if not template:
         yield required(path)
@@ -59,14 +59,14 @@ def check_template(template: JsonObject | None, path: str) -> Iterator[Fault]:
     yield from _check_spec(template.get("spec") or {}, f"{path}.spec")
 
 
-def _pod_spec_faults(spec: JsonObject) -> list[Fault]:
+def _pod_spec_faults(spec: JsonObject) -> list[FieldFault]:
     return list(_check_spec(spec, "spec"))
 
 
 _pod_faults: Final = remembered(_pod_spec_faults)
 
 
-def _check_spec(spec: JsonObject, path: str) -> Iterator[Fault]:
+def _check_spec(spec: JsonObject, path: str) -> Iterator[FieldFault]:
     volumes = [each.get("name") for each in spec.get("volumes") or ()]
     names: set[str] = set()
     if not spec.get("containers"):
@@ -92,7 +92,7 @@ def _check_spec(spec: JsonObject, path: str) -> Iterator[Fault]:
     yield from _check_spreads(spec, f"{path}.topologySpreadConstraints")
 
 
-def _check_volumes(names: list[str | None], path: str) -> Iterator[Fault]:
+def _check_volumes(names: list[str | None], path: str) -> Iterator[FieldFault]:
     for index, name in enumerate(names):
         where = f"{path}[{index}].name"
         if not name:
@@ -105,7 +105,7 @@ def _check_volumes(names: list[str | None], path: str) -> Iterator[Fault]:
 
 def _check_container(
     container: JsonObject, path: str, volumes: list[str | None]
-) -> Iterator[Fault]:
+) -> Iterator[FieldFault]:
     name = container.get("name")
     if not name:
         yield required(f"{path}.name")
@@ -122,13 +122,13 @@ def _check_container(
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         if mount.get("name") not in volumes:
             where = f"{path}.volumeMounts[{index}].name"
-            yield Fault(where, f'Not found: "{mount.get("name", "")}"')
+            yield FieldFault(where, f'Not found: "{mount.get("name", "")}"')
         if not mount.get("mountPath"):
             yield required(f"{path}.volumeMounts[{index}].mountPath")
     yield from check_resources(container.get("resources") or {}, f"{path}.resources")
 
 
-def _check_ports(ports: list[JsonObject] | tuple[()], path: str) -> Iterator[Fault]:
+def _check_ports(ports: list[JsonObject] | tuple[()], path: str) -> Iterator[FieldFault]:
     for index, port in enumerate(ports):
         where = f"{path}[{index}]"
         number = port.get("containerPort")
@@ -143,7 +143,7 @@ def _check_ports(ports: list[JsonObject] | tuple[()], path: str) -> Iterator[Fau
             yield unsupported(f"{where}.protocol", port.get("protocol"), _PROTOCOLS)
 
 
-def check_resources(resources: JsonObject, path: str) -> Iterator[Fault]:
+def check_resources(resources: JsonObject, path: str) -> Iterator[FieldFault]:
     """Yield the faults of requests and limits; raise NoQuantity for a value that is none."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     yield from _check_amounts(limits, f"{path}.limits")
@@ -165,7 +165,7 @@ def check_resources(resources: JsonObject, path: str) -> Iterator[Fault]:
             yield invalid(f"{path}.requests", value, why)
 
 
-def _check_amounts(amounts: JsonObject, path: str) -> Iterator[Fault]:
+def _check_amounts(amounts: JsonObject, path: str) -> Iterator[FieldFault]:
     for name, value in amounts.items():
         where = f"{path}[{name}]"
         is_standard = name in _STANDARD or name.startswith("hugepages-")
@@ -192,7 +192,9 @@ def amount_of(value: object, resource: str) -> int:
     return min(amount, -1) if text.startswith("-") else amount
 
 
-def _check_tolerations(tolerations: list[JsonObject] | tuple[()], path: str) -> Iterator[Fault]:
+def _check_tolerations(
+    tolerations: list[JsonObject] | tuple[()], path: str
+) -> Iterator[FieldFault]:
     for index, each in enumerate(tolerations):
         where = f"{path}[{index}]"
         key, operator = each.get("key"), each.get("operator") or "Equal"
@@ -217,7 +219,7 @@ def _check_tolerations(tolerations: list[JsonObject] | tuple[()], path: str) -> 
             yield invalid(f"{where}.effect", each.get("effect") or "", why)
 
 
-def _check_spreads(spec: JsonObject, path: str) -> Iterator[Fault]:
+def _check_spreads(spec: JsonObject, path: str) -> Iterator[FieldFault]:
     for index, each in enumerate(spec.get("topologySpreadConstraints") or ()):
         where = f"{path}[{index}]"
         if each.get("maxSkew", 0) <= 0:
@@ -229,7 +231,7 @@ def _check_spreads(spec: JsonObject, path: str) -> Iterator[Fault]:
             yield unsupported(f"{where}.whenUnsatisfiable", when or "", _WHEN)
 
 
-def compare_pods(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_pods(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a pod: most of its spec is immutable."""
     now, was = new.get("spec") or {}, old["spec"]
     for kind in ("containers", "initContainers"):
@@ -249,7 +251,7 @@ def compare_pods(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
         yield forbidden_field("spec", f"pod updates may not change fields other than {_UPDATABLE}")
 
 
-def _compare_deadlines(new: int | None, old: int | None) -> Iterator[Fault]:
+def _compare_deadlines(new: int | None, old: int | None) -> Iterator[FieldFault]:
     path = "spec.activeDeadlineSeconds"
     if new is None:
         if old is not None:
@@ -262,7 +264,7 @@ def _compare_deadlines(new: int | None, old: int | None) -> Iterator[Fault]:
 
 def _compare_tolerations(
     new: list[JsonObject] | tuple[()], old: list[JsonObject] | tuple[()]
-) -> Iterator[Fault]:
+) -> Iterator[FieldFault]:
     kept = [_without(each, "tolerationSeconds") for each in new]
     if any(_without(each, "tolerationSeconds") not in kept for each in old):
         yield forbidden_field(

@@ -7,7 +7,7 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import LabelRule, Selector, selector_of, selector_of_map
 from karpy.codec.syntax import is_label_key
 from karpy.model.requirements import Operator
-from karpy.sim.store.answers import Fault, forbidden_field, invalid, required, unsupported
+from karpy.sim.store.answers import FieldFault, forbidden_field, invalid, required, unsupported
 from karpy.sim.store.checks.pods import NOT_NEGATIVE, check_template
 from karpy.sim.store.metadata import IMMUTABLE, check_labels
 from karpy.sim.store.sharing import remembered
@@ -32,7 +32,7 @@ _SET_CHANGEABLE: Final = frozenset(
 )
 
 
-def check_workload(obj: JsonObject) -> Iterator[Fault]:
+def check_workload(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a Deployment, ReplicaSet, StatefulSet or DaemonSet."""
     spec = obj.get("spec") or {}
     kind = obj["kind"].lower()
@@ -53,12 +53,12 @@ def check_workload(obj: JsonObject) -> Iterator[Fault]:
     yield from _check_restart(spec, _ALWAYS)
 
 
-def check_pod_template(obj: JsonObject) -> Iterator[Fault]:
+def check_pod_template(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a PodTemplate."""
     yield from check_template(obj.get("template"), "template")
 
 
-def check_replication_controller(obj: JsonObject) -> Iterator[Fault]:
+def check_replication_controller(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a ReplicationController."""
     spec = obj.get("spec") or {}
     yield from _check_numbers(spec, _NUMBERS)
@@ -69,12 +69,12 @@ def check_replication_controller(obj: JsonObject) -> Iterator[Fault]:
     yield from _check_restart(spec, _ALWAYS)
 
 
-def check_job(obj: JsonObject) -> Iterator[Fault]:
+def check_job(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a Job."""
     yield from _check_job_spec(obj.get("spec") or {}, "spec")
 
 
-def check_cron_job(obj: JsonObject) -> Iterator[Fault]:
+def check_cron_job(obj: JsonObject) -> Iterator[FieldFault]:
     """Yield the faults of a CronJob."""
     spec = obj.get("spec") or {}
     if not spec.get("schedule"):
@@ -88,7 +88,7 @@ def check_cron_job(obj: JsonObject) -> Iterator[Fault]:
     yield from _check_restart(job, _JOB_RESTARTS, "spec.jobTemplate.spec")
 
 
-def _check_job_spec(spec: JsonObject, path: str) -> Iterator[Fault]:
+def _check_job_spec(spec: JsonObject, path: str) -> Iterator[FieldFault]:
     yield from _check_numbers(spec, _JOB_NUMBERS)
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
         yield required(f"{path}.completions", "when completion mode is Indexed")
@@ -97,14 +97,14 @@ def _check_job_spec(spec: JsonObject, path: str) -> Iterator[Fault]:
     yield from _check_restart(spec, _JOB_RESTARTS, path)
 
 
-def compare_workloads(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_workloads(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a workload: its selector is immutable."""
     selector = (new.get("spec") or {}).get("selector")
     if selector != (old.get("spec") or {}).get("selector"):
         yield invalid("spec.selector", selector, IMMUTABLE)
 
 
-def compare_stateful_sets(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_stateful_sets(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a StatefulSet: most of its spec is immutable."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     if any(now.get(key) != was.get(key) for key in {**now, **was} if key not in _SET_CHANGEABLE):
@@ -116,7 +116,7 @@ def compare_stateful_sets(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
         )
 
 
-def compare_jobs(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+def compare_jobs(new: JsonObject, old: JsonObject) -> Iterator[FieldFault]:
     """Yield the forbidden changes of a Job."""
     now, was = new.get("spec") or {}, old.get("spec") or {}
     for field in _JOB_FIXED:
@@ -136,7 +136,7 @@ def _is_elastic(now: JsonObject, was: JsonObject) -> bool:
     )
 
 
-def check_selector(selector: JsonObject, path: str) -> Iterator[Fault]:
+def check_selector(selector: JsonObject, path: str) -> Iterator[FieldFault]:
     """Yield the faults of a label selector."""
     yield from check_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, each in enumerate(selector.get("matchExpressions") or ()):
@@ -163,11 +163,11 @@ def _read(selector: JsonObject | None) -> Selector | None:
     return selector_of(selector)
 
 
-def _list_selector_faults(selector: JsonObject) -> list[Fault]:
+def _list_selector_faults(selector: JsonObject) -> list[FieldFault]:
     return list(check_selector(selector, "spec.selector"))
 
 
-def _list_template_faults(template: JsonObject | None) -> list[Fault]:
+def _list_template_faults(template: JsonObject | None) -> list[FieldFault]:
     return list(check_template(template, "spec.template"))
 
 
@@ -177,7 +177,7 @@ _selector_faults: Final = remembered(_list_selector_faults)
 _template_faults: Final = remembered(_list_template_faults)
 
 
-def _check_labels(spec: JsonObject, selector: Selector | None) -> Iterator[Fault]:
+def _check_labels(spec: JsonObject, selector: Selector | None) -> Iterator[FieldFault]:
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     if selector is not None and selector.rules and not selector.matches(labels):
         yield invalid(
@@ -189,7 +189,7 @@ def _check_labels(spec: JsonObject, selector: Selector | None) -> Iterator[Fault
 
 def _check_restart(
     spec: JsonObject, allowed: tuple[str, ...], path: str = "spec"
-) -> Iterator[Fault]:
+) -> Iterator[FieldFault]:
     pod = (spec.get("template") or {}).get("spec") or {}
     policy = pod.get("restartPolicy")
     if policy == "Always" and policy not in allowed:
@@ -199,14 +199,14 @@ def _check_restart(
         yield unsupported(f"{path}.template.spec.restartPolicy", policy, allowed)
 
 
-def _check_numbers(spec: JsonObject, names: tuple[str, ...]) -> Iterator[Fault]:
+def _check_numbers(spec: JsonObject, names: tuple[str, ...]) -> Iterator[FieldFault]:
     for name in names:
         value = spec.get(name)
         if value is not None and value < 0:
             yield invalid(f"spec.{name}", value, NOT_NEGATIVE)
 
 
-def _check_strategy(spec: JsonObject) -> Iterator[Fault]:
+def _check_strategy(spec: JsonObject) -> Iterator[FieldFault]:
     strategy = spec.get("strategy")
     if strategy is None:
         return
