@@ -44,7 +44,7 @@ from karpy.model.settings import Options, PodNomination
 from karpy.model.snapshot import NodeQuestion, PoolQuestion, Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.ports.objects import Patch
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.loop import run
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.conditions import is_true
@@ -84,8 +84,8 @@ _SETTLING_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
 _PATCH_SECONDS: Final = 0.01
 """What an API server takes to nominate one pod."""
-_KWOK: Final = WorldSettings(timing=Timing(ready_seconds=0), has_events=False)
-_MACHINES: Final = WorldSettings(timing=Timing(jitter_percent=20), has_events=False)
+_KWOK: Final = WorldSettings(timing=KubeletTiming(ready_seconds=0), has_events=False)
+_MACHINES: Final = WorldSettings(timing=KubeletTiming(jitter_percent=20), has_events=False)
 
 
 class Outcome(Struct, frozen=True):

@@ -17,14 +17,14 @@ from karpy.codec.fields import JsonObject
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_POOL
 from karpy.model.notices import Notice
 from karpy.model.settings import Options
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.instruments import class_label
 from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.surface import Surface
 
-KWOK = WorldSettings(timing=Timing(ready_seconds=0), has_events=False)
+KWOK = WorldSettings(timing=KubeletTiming(ready_seconds=0), has_events=False)
 NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 
 

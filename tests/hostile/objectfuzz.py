@@ -48,7 +48,7 @@ from karpy.ports.objects import (
     Reader,
     Synced,
 )
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.loop import run
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.store import Store
@@ -81,7 +81,9 @@ _OPTIONS: Final = Options(
     gates=Gates(static_capacity=True, capacity_buffer=True, node_overlay=True, node_repair=True),
     default_spreads=(SpreadConstraint(ZONE, 1, WhenUnsatisfiable.SCHEDULE_ANYWAY),),
 )
-_SETTINGS: Final = WorldSettings(timing=Timing(boot_seconds=10, ready_seconds=2), has_events=False)
+_SETTINGS: Final = WorldSettings(
+    timing=KubeletTiming(boot_seconds=10, ready_seconds=2), has_events=False
+)
 _TAINT: Final = {"key": WITNESS, "effect": "NoSchedule", "value": "yes"}
 _DO_NOT_DISRUPT: Final = {"karpenter.sh/do-not-disrupt": "true"}
 

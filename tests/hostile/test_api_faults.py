@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_POOL, POD
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.embedded import embedded_world, serve
 from karpy.wiring.options import read_options
@@ -55,7 +55,7 @@ class Scene(Struct):
 
 @asynccontextmanager
 async def scene(folder: Path) -> AsyncIterator[Scene]:
-    settings = WorldSettings(timing=Timing(speed=50))
+    settings = WorldSettings(timing=KubeletTiming(speed=50))
     async with (
         embedded_world(settings) as world,
         serve(world) as served,

@@ -15,7 +15,7 @@ from aiohttp import web
 from karpy.adapters.clock import WallClock
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.classes import FOLLOWED, NodeClassBook
-from karpy.adapters.clouds.aws.client import AwsClient, CheckWrite, Patience, connect_aws
+from karpy.adapters.clouds.aws.client import AwsClient, AwsTimeouts, CheckWrite, connect_aws
 from karpy.adapters.clouds.aws.machines import Machines
 from karpy.adapters.clouds.aws.queue import Announcements
 from karpy.adapters.clouds.aws.reports import Reports
@@ -102,7 +102,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
 
 @asynccontextmanager
 async def client(check: CheckWrite = lambda _: None, tries: int = 1) -> AsyncIterator[AwsClient]:
-    aws = await connect_aws("eu-west-1", Patience(tries=tries), check)
+    aws = await connect_aws("eu-west-1", AwsTimeouts(tries=tries), check)
     try:
         yield aws
     finally:

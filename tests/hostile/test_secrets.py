@@ -26,7 +26,7 @@ from karpy.cli.main import execute
 from karpy.cli.terminal import Terminal
 from karpy.errors import CredentialsRefused, KarpyError, OptionInvalid, Unreachable
 from karpy.model.kinds import EVENTS_EVENT, KWOK_NODE_CLASS, NODE, NODE_POOL, POD
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.embedded import ServedCluster, embedded_world, serve
 from karpy.wiring.options import read_options
@@ -248,7 +248,7 @@ async def test_a_proxy_that_says_no_is_named_without_its_password() -> None:
 @asynccontextmanager
 async def running(folder: Path) -> AsyncIterator[tuple[World, dict[str, int]]]:
     """Run an operator with a secret in every place that accepts one."""
-    settings = WorldSettings(timing=Timing(speed=50))
+    settings = WorldSettings(timing=KubeletTiming(speed=50))
     ports = free_ports(("metrics", "health", "profiling"))
     async with embedded_world(settings) as world, serve(world, token=CANARY) as served:
         world.store.create(KWOK_NODE_CLASS, node_class())

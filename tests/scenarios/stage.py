@@ -24,14 +24,14 @@ from karpy.ports.objects import Patch, PatchType, Query
 from karpy.sim.crashes import Life
 from karpy.sim.faults import Faults
 from karpy.sim.faultyports import FaultyCloud, FaultyObjects
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.world import START, World, WorldSettings
 from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.surface import Surface
 from tests.scenarios.timeline import Timeline
 
 NAMESPACE: Final = "default"
-KWOK: Final = WorldSettings(timing=Timing(ready_seconds=0), has_events=False)
+KWOK: Final = WorldSettings(timing=KubeletTiming(ready_seconds=0), has_events=False)
 """KWOK nodes are Ready as soon as they are created."""
 CLOUD: Final = WorldSettings(has_events=False)
 _PATIENCE: Final = 1800

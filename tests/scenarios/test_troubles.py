@@ -11,7 +11,7 @@ from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE
 from karpy.sim.cloud.market import MarketChange
 from karpy.sim.cloud.terms import Terms
 from karpy.sim.faults import InjectedFault, unreachable
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.world import WorldSettings
 from tests.scenarios.manifests import deployment, node_class, one_of, pool
 from tests.scenarios.stage import Stage, staged
@@ -33,7 +33,7 @@ NO_SPOT = WorldSettings(
 )
 SLOW_ANSWERS = WorldSettings(
     has_events=False,
-    timing=Timing(boot_seconds=5, ready_seconds=1),
+    timing=KubeletTiming(boot_seconds=5, ready_seconds=1),
     terms=Terms(answer_seconds=60),
 )
 

@@ -10,12 +10,14 @@ from karpy.model.kinds import DEPLOYMENT, Kind
 from karpy.ports.objects import WatchEvent
 from karpy.sim.cloud.terms import Terms
 from karpy.sim.hazards import Chaos, Hazards
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.loop import run
 from karpy.sim.world import World, WorldSettings
 from tests.sim.stories import deployment, launch_spec, living, option
 
-JITTER = WorldSettings(timing=Timing(jitter_percent=30), terms=Terms(interruption_percent=20))
+JITTER = WorldSettings(
+    timing=KubeletTiming(jitter_percent=30), terms=Terms(interruption_percent=20)
+)
 
 
 def digest_of(seed: int) -> str:

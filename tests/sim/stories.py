@@ -10,7 +10,7 @@ from karpy.codec.fields import JsonObject
 from karpy.model.kinds import NODE, POD
 from karpy.model.verdicts import LaunchOption
 from karpy.ports.cloud import LaunchSpec
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.loop import run
 from karpy.sim.store.conditions import condition_of
 from karpy.sim.store.store import Store
@@ -18,7 +18,7 @@ from karpy.sim.world import World, WorldSettings
 
 P = ParamSpec("P")
 
-TIMING = Timing(boot_seconds=30, ready_seconds=10, start_seconds=2, stop_seconds=1)
+TIMING = KubeletTiming(boot_seconds=30, ready_seconds=10, start_seconds=2, stop_seconds=1)
 SMALL = "c-1x-amd64-linux"
 SETTINGS = WorldSettings(timing=TIMING)
 

@@ -10,7 +10,7 @@ from karpy.errors import Invalid
 from karpy.model.kinds import CUSTOM, CUSTOM_RESOURCE, DEPLOYMENT, JOB, NODE, NODE_POOL, POD, Kind
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.cloud.terms import Terms
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.store.conditions import is_true
 from karpy.sim.world import World, WorldSettings
 from tests.sim.digests import digest_of
@@ -25,7 +25,7 @@ from tests.sim.stories import (
 )
 from tests.tidy.repository import ROOT
 
-FAST = WorldSettings(timing=Timing(speed=200, ready_seconds=1))
+FAST = WorldSettings(timing=KubeletTiming(speed=200, ready_seconds=1))
 
 
 def _ready_pods(world: World) -> int:

@@ -10,7 +10,7 @@ from karpy.adapters.kube.events import EventRecorder
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.specs import metric_specs
-from karpy.adapters.telemetry.statemetrics import Sources, StateMetrics
+from karpy.adapters.telemetry.statemetrics import StateMetrics, StateSources
 from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader
 from karpy.model.instances import Catalog
@@ -37,7 +37,7 @@ class Life:
         self._events = EventRecorder(SmallStore(), clock, instance="soak")
         self._metrics = Metrics(metric_specs())
         records = self._mirror.records
-        sources = Sources(records, clock, self._events, lambda: True)
+        sources = StateSources(records, clock, self._events, lambda: True)
         self._state = StateMetrics(self._metrics, sources)
 
     def pass_by(self, number: int) -> None:

@@ -18,7 +18,7 @@ from karpy.model.kinds import (
 )
 from karpy.model.settings import Gates, Options
 from karpy.sim.faults import Faults, InjectedFault
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.loop import run
 from karpy.sim.world import World, WorldSettings
 from tests.fuzz.dice import Dice
@@ -46,7 +46,7 @@ _LAUNCHES_IN_THE_FIRST_HOUR: Final = 20
 """Most launches in vain for one pod by one operator: one at once, and one after each pause."""
 _CALM_SECONDS_MAX: Final = 2 * 3600
 _SETTINGS: Final = WorldSettings(
-    timing=Timing(boot_seconds=20, ready_seconds=5, jitter_percent=40), has_events=False
+    timing=KubeletTiming(boot_seconds=20, ready_seconds=5, jitter_percent=40), has_events=False
 )
 _OPTIONS: Final = Options(gates=Gates(static_capacity=True, capacity_buffer=True))
 

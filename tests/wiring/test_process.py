@@ -15,7 +15,7 @@ from karpy.adapters.telemetry.servers import HttpServer
 from karpy.codec.fields import JsonObject
 from karpy.errors import FileUnreadable, OptionInvalid
 from karpy.model.kinds import EVENTS_EVENT, KWOK_NODE_CLASS, LEASE, NODE, NODE_POOL, POD
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.clouds import registry
 from karpy.wiring.embedded import embedded_world, serve
@@ -30,7 +30,7 @@ LEASE_NAME = "karpenter-leader-election"
 @asynccontextmanager
 async def process(tmp_path: Path, *flags: str) -> AsyncIterator[World]:
     """Have a served cluster with a NodePool, and an operator that works for it over HTTP."""
-    settings = WorldSettings(timing=Timing(speed=50))
+    settings = WorldSettings(timing=KubeletTiming(speed=50))
     async with embedded_world(settings) as world, serve(world) as served:
         world.store.create(KWOK_NODE_CLASS, {"metadata": {"name": "default"}})
         world.store.create(NODE_POOL, pool())

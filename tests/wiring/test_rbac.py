@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler
 from karpy.adapters.apiserver.application import HttpApi
 from karpy.model.kinds import EC2_NODE_CLASS, KWOK_NODE_CLASS, NAMESPACE
 from karpy.model.settings import Options
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.embedded import embedded_world, serve
 from karpy.wiring.options import read_options
@@ -39,7 +39,7 @@ EC2_SPEC = {
     "subnetSelectorTerms": [{"tags": {"team": "shop"}}],
     "securityGroupSelectorTerms": [{"tags": {"team": "shop"}}],
 }
-BRISK = WorldSettings(timing=Timing(ready_seconds=0, speed=50))
+BRISK = WorldSettings(timing=KubeletTiming(ready_seconds=0, speed=50))
 
 
 def _named(kind: str) -> list[dict[str, Any]]:

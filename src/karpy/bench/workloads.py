@@ -23,7 +23,7 @@ _NAME: Final = re.compile(
 )
 
 
-class Family(Struct, frozen=True):
+class WorkloadFamily(Struct, frozen=True):
     """A family of workloads of any size."""
 
     about: str
@@ -33,22 +33,32 @@ class Family(Struct, frozen=True):
 
 
 FAMILIES: Final = {
-    "diverse": Family("Karpenter's benchmark mix: N pods in five parts", mixes.diverse),
-    "preference": Family("Karpenter's preference benchmark: N equal pods", mixes.preference),
-    "real": Family("a company's deployments: about N pods, 4 NodePools, 5 DaemonSets", real),
-    "mixed": Family("N running nodes at about 70 %, 10 N pending pods", mixed),
-    "idle": Family("N running nodes at about 40 %: many can go", idle, CONSOLIDATE),
-    "full": Family("N full nodes of one family: nothing to gain", full, CONSOLIDATE),
-    "adv-distinct": Family("N pods, no two of them equal", mixes.adversarial(mixes.distinct)),
-    "adv-hostanti": Family(
+    "diverse": WorkloadFamily("Karpenter's benchmark mix: N pods in five parts", mixes.diverse),
+    "preference": WorkloadFamily(
+        "Karpenter's preference benchmark: N equal pods", mixes.preference
+    ),
+    "real": WorkloadFamily(
+        "a company's deployments: about N pods, 4 NodePools, 5 DaemonSets", real
+    ),
+    "mixed": WorkloadFamily("N running nodes at about 70 %, 10 N pending pods", mixed),
+    "idle": WorkloadFamily("N running nodes at about 40 %: many can go", idle, CONSOLIDATE),
+    "full": WorkloadFamily("N full nodes of one family: nothing to gain", full, CONSOLIDATE),
+    "adv-distinct": WorkloadFamily(
+        "N pods, no two of them equal", mixes.adversarial(mixes.distinct)
+    ),
+    "adv-hostanti": WorkloadFamily(
         "N pods that need a node each (anti-affinity)", mixes.adversarial(mixes.host_averse)
     ),
-    "adv-zonespread": Family("N pods in N/20 deployments spread over zones", mixes.zone_spread),
-    "adv-prefs": Family("N pods with six preferences to drop", mixes.adversarial(mixes.preferring)),
-    "adv-unschedulable": Family(
+    "adv-zonespread": WorkloadFamily(
+        "N pods in N/20 deployments spread over zones", mixes.zone_spread
+    ),
+    "adv-prefs": WorkloadFamily(
+        "N pods with six preferences to drop", mixes.adversarial(mixes.preferring)
+    ),
+    "adv-unschedulable": WorkloadFamily(
         "N pods, every other one impossible", mixes.adversarial(mixes.unschedulable)
     ),
-    "adv-selectors": Family("N pods, each pinned to one instance type", mixes.selectors),
+    "adv-selectors": WorkloadFamily("N pods, each pinned to one instance type", mixes.selectors),
 }
 
 
@@ -56,7 +66,7 @@ class Recipe(Struct, frozen=True):
     """A parsed workload name."""
 
     name: str
-    family: Family
+    family: WorkloadFamily
     count: int
     types: int | None
 

@@ -11,7 +11,7 @@ from karpy.cli.tables import Align, Column, count_of, cut, heading, table
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.cli.timezones import Zone
 from karpy.core.disruption.budgets import UNLIMITED, Window, find_windows, short_duration
-from karpy.core.disruption.budgets import Span as Stretch
+from karpy.core.disruption.budgets import BudgetSpan as Stretch
 from karpy.model.pools import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.times import write_moment
 

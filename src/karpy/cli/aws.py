@@ -193,7 +193,7 @@ def catalog(
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Contents:
+class SetupContents:
     """The content of the fake account."""
 
     region: Annotated[str, Parameter(help="The region it is.", metavar="NAME")] = "us-west-2"
@@ -222,7 +222,7 @@ class Contents:
     ] = ()
 
 
-USUAL: Final = Contents()
+USUAL: Final = SetupContents()
 
 
 @aws.command
@@ -237,7 +237,7 @@ def fake(
             validator=Number(gte=0, lte=_PORT_MAX),
         ),
     ] = 0,
-    contents: Contents = USUAL,
+    contents: SetupContents = USUAL,
     kubeconfig: Annotated[
         str,
         Parameter(

@@ -63,7 +63,7 @@ _TAGS: Final = Parameter(
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Place:
+class NamedPlace:
     """The cluster of the objects, where the input does not name it."""
 
     role: Annotated[
@@ -105,14 +105,14 @@ def _pairs(tags: tuple[str, ...]) -> dict[str, str]:
     return {key: value for key, _, value in (each.partition("=") for each in tags)}
 
 
-_NOWHERE: Final = Place()
+_NOWHERE: Final = NamedPlace()
 
 
 def convert(
     files: Files,
     /,
     *,
-    place: Place = _NOWHERE,
+    place: NamedPlace = _NOWHERE,
     from_nodegroups: Annotated[
         bool,
         Parameter(

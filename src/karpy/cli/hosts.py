@@ -11,7 +11,7 @@ from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 
 
-class Host(Struct, frozen=True):
+class ExplainedHost(Struct, frozen=True):
     """A launch, or a node with its bound pods and the pods that the plan adds."""
 
     name: str
@@ -23,11 +23,11 @@ class Host(Struct, frozen=True):
     """The sum of the requests of all its pods."""
 
 
-def explain_host(snapshot: Snapshot, verdict: Verdict, name: str) -> Host | None:
+def explain_host(snapshot: Snapshot, verdict: Verdict, name: str) -> ExplainedHost | None:
     """Return a launch or a node by name, with its part of the plan; None if there is none."""
     for launch in verdict.launches:
         if launch.name == name:
-            return Host(name, launch=launch)
+            return ExplainedHost(name, launch=launch)
     node = next((node for node in snapshot.nodes if node.name == name), None)
     if node is None:
         return None
@@ -35,7 +35,7 @@ def explain_host(snapshot: Snapshot, verdict: Verdict, name: str) -> Host | None
     bound = [pod for pod in snapshot.pods if pod.node_name == name and pod.is_active]
     expected = frozenset(coming)
     arriving = [pod for pod in snapshot.pods if pod.key in expected]
-    return Host(
+    return ExplainedHost(
         name,
         node=node,
         bound=tuple(pod.key for pod in bound),
@@ -44,7 +44,7 @@ def explain_host(snapshot: Snapshot, verdict: Verdict, name: str) -> Host | None
     )
 
 
-def room_text(host: Host) -> str:
+def room_text(host: ExplainedHost) -> str:
     """Write how much of a node's allocatable resources its pods and nominated pods request."""
     assert host.node is not None
     return ", ".join(
@@ -54,7 +54,7 @@ def room_text(host: Host) -> str:
     )
 
 
-def host_answer(host: Host) -> dict[str, Any]:
+def host_answer(host: ExplainedHost) -> dict[str, Any]:
     """Write a node as JSON."""
     launches = (host.launch,) if host.launch else ()
     return {

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from karpy.cli.hosts import Host, room_text
+from karpy.cli.hosts import ExplainedHost, room_text
 from karpy.cli.plans import BLANK
 from karpy.cli.recorded import RecordedNode, RecordedVerdict
 from karpy.cli.tables import count_of, cut, dollars, few_of, labelled
@@ -82,7 +82,10 @@ class Screen(Struct, frozen=True):
 
 
 def node_explanation_lines(
-    explained: NodeExplanation, host: Host, screen: Screen, recorded: RecordedNode | None = None
+    explained: NodeExplanation,
+    host: ExplainedHost,
+    screen: Screen,
+    recorded: RecordedNode | None = None,
 ) -> list[Line]:
     """Write why a node is still there, and after which changes it would be disrupted."""
     width, now = screen.width, screen.now

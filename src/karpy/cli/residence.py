@@ -19,7 +19,7 @@ from karpy.wiring.embedded import embedded_world, serve
 from karpy.wiring.resident import BRISK, apply_manifests, autoscaled
 
 
-class Place(Struct, frozen=True):
+class ClusterEndpoint(Struct, frozen=True):
     """The port, the token and the kubeconfig of a cluster."""
 
     kubeconfig: Path | None = None
@@ -37,7 +37,7 @@ def report_error(terminal: Terminal, error: BaseException) -> None:
     )
 
 
-async def run_cluster(terminal: Terminal, place: Place, contents: Contents) -> None:
+async def run_cluster(terminal: Terminal, place: ClusterEndpoint, contents: Contents) -> None:
     """Run a cluster with the given content, until SIGINT or SIGTERM."""
     is_over = _interruption()
 

@@ -13,7 +13,7 @@ _FIRST: Final = 0xBF58476D1CE4E5B9
 _SECOND: Final = 0x94D049BB133111EB
 
 
-class Draws:
+class SeededDraws:
     """A seeded stream of choices: SplitMix64 in whole numbers, equal on every machine."""
 
     def __init__(self, *seed: object) -> None:

@@ -17,7 +17,7 @@ from karpy.errors import (
 )
 from karpy.model.kinds import Kind
 from karpy.sim.crashes import current_life
-from karpy.sim.draws import Draws
+from karpy.sim.draws import SeededDraws
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ class Faults:
     """Decides by seed which calls fail, and records all calls."""
 
     def __init__(self, *faults: InjectedFault, seed: int = 0) -> None:
-        self._draws = Draws("faults", seed)
+        self._draws = SeededDraws("faults", seed)
         self._faults = [*faults]
         self._counts = [0 for _ in faults]
         self.history: list[str] = []

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.sim.draws import Draws
+from karpy.sim.draws import SeededDraws
 from karpy.sim.kubelets.kubelets import Kubelets
 from karpy.sim.kubelets.nodes import Health
 
@@ -35,7 +35,7 @@ class Chaos:
     def __init__(self, kubelets: Kubelets, hazards: Hazards, *, seed: int = 0) -> None:
         self._kubelets = kubelets
         self._hazards = hazards
-        self._draws = Draws("chaos", seed)
+        self._draws = SeededDraws("chaos", seed)
         self._timers: set[asyncio.TimerHandle] = set()
 
     def start(self) -> None:

@@ -22,9 +22,9 @@ from karpy.sim.cloud.market import Good, MarketChange, SimulatedMarket
 from karpy.sim.cloud.terms import Terms
 from karpy.sim.kubelets.hardware import Hardware
 from karpy.sim.kubelets.kubelets import Kubelets
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.nodelife.lifecycle import NodeLifecycle
-from karpy.sim.nodelife.patience import Patience
+from karpy.sim.nodelife.patience import ControllerTimeouts
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.scheduler.provisioner import Provisioner
 from karpy.sim.scheduler.scheduler import Scheduler
@@ -52,8 +52,8 @@ PartFactory = Callable[[Store, Clock], Part]
 class WorldSettings(Struct, frozen=True):
     """The parameters of a world: its cloud, its timing and its controllers."""
 
-    timing: Timing = Timing()
-    patience: Patience = Patience()
+    timing: KubeletTiming = KubeletTiming()
+    patience: ControllerTimeouts = ControllerTimeouts()
     terms: Terms = Terms()
     stock: Mapping[Good, int] = {}
     """How many machines of a good the cloud has; goods that are absent are unlimited."""

@@ -5,13 +5,13 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from karpy.adapters.clouds.aws.calls import AwsCalls
-from karpy.adapters.clouds.aws.client import Patience, connect_aws
+from karpy.adapters.clouds.aws.client import AwsTimeouts, connect_aws
 from karpy.core.aws.refusals import DRY_RUN
 from karpy.core.doctor import CloudAccount, RefusedCall
 from karpy.errors import AwsRefused, KarpyError
 from karpy.wiring.checkup import NamedSettings
 
-_PATIENCE: Final = Patience(seconds=30.0, tries=2)
+_PATIENCE: Final = AwsTimeouts(seconds=30.0, tries=2)
 _IMAGE: Final = "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended"
 _QUEUE: Final = "sqs:GetQueueUrl"
 

@@ -10,7 +10,7 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.adapters.telemetry.controllermetrics import ControllerMetrics
 from karpy.adapters.telemetry.measuredcloud import MeasuredCloud, Meter
 from karpy.adapters.telemetry.metrics import GaugeValues, Metrics
-from karpy.adapters.telemetry.statemetrics import Sources, StateMetrics
+from karpy.adapters.telemetry.statemetrics import StateMetrics, StateSources
 from karpy.controllers.disruption import Considered
 from karpy.controllers.nominations import ClaimNominations
 from karpy.controllers.queue import UNOBSERVED
@@ -82,7 +82,7 @@ class Instruments:
         self._controllers: ControllerMetrics | None = None
         self._meter: Meter | None = None
         if metrics is not None:
-            sources = Sources(
+            sources = StateSources(
                 mirror.records,
                 surface.clock,
                 notices,

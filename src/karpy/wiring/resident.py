@@ -19,7 +19,7 @@ from karpy.model.kinds import KWOK_NODE_CLASS
 from karpy.model.settings import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.clouds.registry import Cloud, ProviderInputs, surface_of
@@ -27,7 +27,7 @@ from karpy.wiring.operator import KarpyOperator
 from karpy.wiring.surface import Voice
 
 BRISK: Final = WorldSettings(
-    timing=Timing(ready_seconds=0, start_seconds=0.5, stop_seconds=0.5, beat_seconds=10),
+    timing=KubeletTiming(ready_seconds=0, start_seconds=0.5, stop_seconds=0.5, beat_seconds=10),
     taints_nodes=True,
 )
 """Nodes are ready as soon as they register, as KWOK nodes are; kubelets renew their leases."""
@@ -36,7 +36,7 @@ _NAME: Final = "karpenter"
 OpenCloud = Callable[[ProviderInputs], Awaitable[Cloud]]
 """Opens the cloud of a cluster."""
 
-_LIVE: Final = WorldSettings(timing=Timing(beat_seconds=10), taints_nodes=True)
+_LIVE: Final = WorldSettings(timing=KubeletTiming(beat_seconds=10), taints_nodes=True)
 """A cluster for kubectl: kubelets renew their leases."""
 
 

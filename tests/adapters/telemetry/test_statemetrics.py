@@ -5,7 +5,7 @@ import asyncio
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.specs import metric_specs
-from karpy.adapters.telemetry.statemetrics import Sources, StateMetrics
+from karpy.adapters.telemetry.statemetrics import StateMetrics, StateSources
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.core.scheduling.decide import decide
@@ -45,7 +45,7 @@ class Watcher:
         metrics = Metrics(
             metric_specs(known, [CLASS_LABEL]), today=lambda: world.clock.now().timestamp()
         )
-        sources = Sources(
+        sources = StateSources(
             mirror.records, world.clock, self, lambda: mirror.is_synced, known, (CLASS_LABEL,)
         )
         state = StateMetrics(metrics, sources, has_details=self.has_details)

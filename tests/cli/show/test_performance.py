@@ -7,7 +7,7 @@ import sys
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from karpy.cli.show.displays import Lines, Screen
+from karpy.cli.show.displays import DemoScreen, Lines
 from karpy.cli.show.performance import perform
 from karpy.cli.show.summary import summary_answer, summary_lines
 from karpy.sim.loop import run
@@ -47,7 +47,7 @@ def test_a_screen_shows_the_same_lines_and_cleans_up() -> None:
     sheet, terminal = channel()
 
     run(perform(Lines(out, 100)))
-    with Screen(terminal, 100) as screen:
+    with DemoScreen(terminal, 100) as screen:
         run(perform(screen))
 
     assert seen(sheet.getvalue()).rstrip() == lines.getvalue().rstrip()
@@ -58,7 +58,7 @@ def test_a_screen_shows_the_same_lines_and_cleans_up() -> None:
 def test_a_screen_shows_nodes_while_they_fill(snapshot: SnapshotAssertion) -> None:
     sheet, terminal = channel()
 
-    with Screen(terminal, 100) as screen:
+    with DemoScreen(terminal, 100) as screen:
         run(perform(screen))
 
     frames = re.split(r"(?=\x1b\[\d+F)", sheet.getvalue())

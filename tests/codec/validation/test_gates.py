@@ -4,7 +4,7 @@ import pytest
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.validation.gates import gate
-from karpy.codec.validation.schemafaults import Place, schema_faults
+from karpy.codec.validation.schemafaults import SchemaPlace, schema_faults
 from karpy.codec.validation.shaping import shaped
 from tests.contract.crdcases.cases import CrdCase, read_cases, read_definitions
 
@@ -16,7 +16,7 @@ GATES = {kind: gate(schema) for kind, schema in SCHEMAS.items()}
 
 
 def is_faultless(case: CrdCase, obj: JsonObject) -> bool:
-    return schema_faults(obj, SCHEMAS[case.kind], Place()) == []
+    return schema_faults(obj, SCHEMAS[case.kind], SchemaPlace()) == []
 
 
 @pytest.mark.parametrize("case", read_cases(), ids=lambda case: case.id)

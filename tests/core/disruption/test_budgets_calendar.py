@@ -9,7 +9,7 @@ from karpy.core.disruption.budgets import (
     UNLIMITED,
     WEEK,
     BudgetFault,
-    Span,
+    BudgetSpan,
     Window,
     find_budget_faults,
     find_next,
@@ -60,7 +60,7 @@ def policy(*budgets: Budget) -> DisruptionPolicy:
 def test_a_pool_without_budgets_may_lose_everything_at_any_time() -> None:
     spans = find_spans(policy(), DRIFTED, 10, NOON, NOON + WEEK)
 
-    assert spans == (Span(NOON, NOON + WEEK, UNLIMITED),)
+    assert spans == (BudgetSpan(NOON, NOON + WEEK, UNLIMITED),)
 
 
 def test_a_window_that_holds_now_ends_and_comes_again() -> None:
@@ -69,16 +69,16 @@ def test_a_window_that_holds_now_ends_and_comes_again() -> None:
     spans = find_spans(policy(always, WORKING_HOURS), DRIFTED, 10, NOON, at("12:00", 3))
 
     assert spans == (
-        Span(NOON, at("17:00"), 0, (1,)),
-        Span(at("17:00"), at("09:00", 3), 3, (0,)),
-        Span(at("09:00", 3), at("12:00", 3), 0, (1,)),
+        BudgetSpan(NOON, at("17:00"), 0, (1,)),
+        BudgetSpan(at("17:00"), at("09:00", 3), 3, (0,)),
+        BudgetSpan(at("09:00", 3), at("12:00", 3), 0, (1,)),
     )
 
 
 def test_two_budgets_that_allow_the_same_both_decide() -> None:
     spans = find_spans(policy(Budget("1"), Budget("10%")), EMPTY, 10, NOON, NOON + HOUR)
 
-    assert spans == (Span(NOON, NOON + HOUR, 1, (0, 1)),)
+    assert spans == (BudgetSpan(NOON, NOON + HOUR, 1, (0, 1)),)
 
 
 def test_a_budget_for_another_reason_leaves_no_mark() -> None:
@@ -86,7 +86,7 @@ def test_a_budget_for_another_reason_leaves_no_mark() -> None:
 
     assert len(find_spans(policy(never), DRIFTED, 10, NOON, NOON + WEEK)) == 15
     assert find_spans(policy(never), EMPTY, 10, NOON, NOON + WEEK) == (
-        Span(NOON, NOON + WEEK, UNLIMITED),
+        BudgetSpan(NOON, NOON + WEEK, UNLIMITED),
     )
 
 
@@ -95,7 +95,7 @@ def test_a_budget_that_cannot_be_understood_forbids_all_the_time() -> None:
 
     spans = find_spans(policy(Budget("3"), odd), EMPTY, 10, NOON, NOON + WEEK)
 
-    assert spans == (Span(NOON, NOON + WEEK, 0, (1,)),)
+    assert spans == (BudgetSpan(NOON, NOON + WEEK, 0, (1,)),)
 
 
 def test_windows_that_overlap_are_one() -> None:

@@ -6,7 +6,7 @@ from karpy.errors import MachineNotFound
 from karpy.model.kinds import CSI_NODE, LEASE, NODE, POD
 from karpy.sim.kubelets.hardware import Hardware
 from karpy.sim.kubelets.nodes import Health
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.world import WorldSettings
 from tests.sim.stories import bare_world, bind, condition, get_pod, on_virtual_time, pod, taints
 
@@ -90,7 +90,7 @@ async def test_a_node_has_a_lease_and_a_csi_node_of_its_own() -> None:
 
 @on_virtual_time
 async def test_a_lease_is_renewed_as_often_as_asked_for() -> None:
-    with bare_world(WorldSettings(timing=Timing(beat_seconds=10))) as world:
+    with bare_world(WorldSettings(timing=KubeletTiming(beat_seconds=10))) as world:
         world.add_node("n1")
         await asyncio.sleep(65)
 
@@ -100,7 +100,7 @@ async def test_a_lease_is_renewed_as_often_as_asked_for() -> None:
 
 @on_virtual_time
 async def test_a_kubelet_posts_its_conditions_every_five_minutes() -> None:
-    with bare_world(WorldSettings(timing=Timing(beat_seconds=10))) as world:
+    with bare_world(WorldSettings(timing=KubeletTiming(beat_seconds=10))) as world:
         world.add_node("n1")
         await asyncio.sleep(605)
 
@@ -239,7 +239,7 @@ async def test_a_machine_that_was_halted_is_not_there_to_be_recovered() -> None:
 
 @on_virtual_time
 async def test_machines_boot_at_different_speeds_by_seed() -> None:
-    timing = Timing(jitter_percent=50)
+    timing = KubeletTiming(jitter_percent=50)
     with bare_world(WorldSettings(timing=timing), seed=1) as world:
         world.kubelets.boot(Hardware("n1", SIZE))
         world.kubelets.boot(Hardware("n2", SIZE))

@@ -3,7 +3,7 @@ from datetime import datetime, timedelta
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import EVENT, NAMESPACE, NODE
 from karpy.sim.store.store import Store
-from karpy.sim.workloads.recorder import NORMAL, Recorder
+from karpy.sim.workloads.recorder import NORMAL, WorkloadEvents
 from tests.sim.workloads.stage import START
 
 
@@ -24,7 +24,7 @@ class _Recording:
     def __init__(self) -> None:
         self.clock = _Clock()
         self.store = Store(self.clock)
-        self.recorder = Recorder(self.store, self.clock)
+        self.recorder = WorkloadEvents(self.store, self.clock)
         self.node = self.store.create(NODE, {"metadata": {"name": "n1"}})
 
     def say(self, message: str, *, times: int = 1) -> None:

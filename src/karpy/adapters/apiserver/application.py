@@ -11,7 +11,7 @@ from aiohttp import web
 
 from karpy.adapters.apiserver import deleting, reading, writing
 from karpy.adapters.apiserver.backend import Backend
-from karpy.adapters.apiserver.calls import Call, json_response
+from karpy.adapters.apiserver.calls import ServedCall, json_response
 from karpy.adapters.apiserver.containers import (
     leads_into_containers,
     no_containers,
@@ -24,7 +24,7 @@ from karpy.adapters.apiserver.negotiation import negotiate
 from karpy.adapters.apiserver.parameters import check_headers, is_watch
 from karpy.adapters.apiserver.reviews import answer_review
 from karpy.adapters.apiserver.statuses import failure, not_allowed, nothing_there
-from karpy.adapters.apiserver.targets import Place, Target, place_of, target_of
+from karpy.adapters.apiserver.targets import Place, ServedTarget, place_of, target_of
 from karpy.adapters.apiserver.watching import watch
 from karpy.errors import BadRequest, ClusterError, ServerFault, Unauthorized, Unexpected
 from karpy.model.kinds import POD, SERVICE_ACCOUNT, Kind
@@ -33,7 +33,7 @@ from karpy.ports.clock import Clock
 BODY_MAX: Final = 3 * 2**20
 """Largest body of a request, as in kube-apiserver: twice etcd's default limit."""
 
-Answer = Callable[[Call], Awaitable[web.StreamResponse]]
+Answer = Callable[[ServedCall], Awaitable[web.StreamResponse]]
 Report = Callable[[BaseException], None]
 """Called with unexpected errors, of which the client gets a short message only."""
 
@@ -113,13 +113,13 @@ class HttpApi:
             return special
         target = target_of(place, group, version, self._backend.resources())
         form = negotiate(request.headers.get("Accept", ""))
-        call = Call(request, self._backend, self._clock, target, form)
+        call = ServedCall(request, self._backend, self._clock, target, form)
         try:
             return await self._handle(call)
         except ClusterError as error:
             return _refusal(error, target.kind, target.name)
 
-    async def _handle(self, call: Call) -> web.StreamResponse:
+    async def _handle(self, call: ServedCall) -> web.StreamResponse:
         method, target = call.request.method, call.target
         if method == "GET" and not target.name and is_watch(call.params):
             return await self._watch(call)
@@ -128,7 +128,7 @@ class HttpApi:
             raise not_allowed()
         return await answer(call)
 
-    async def _watch(self, call: Call) -> web.StreamResponse:
+    async def _watch(self, call: ServedCall) -> web.StreamResponse:
         task = asyncio.current_task()
         assert task is not None
         self._watches.add(task)
@@ -167,8 +167,8 @@ class HttpApi:
         if pods is None:
             raise nothing_there()
         form = negotiate(request.headers.get("Accept", ""))
-        target = Target(pods, place.namespace, "", "binding")
-        return await writing.bind(Call(request, self._backend, self._clock, target, form))
+        target = ServedTarget(pods, place.namespace, "", "binding")
+        return await writing.bind(ServedCall(request, self._backend, self._clock, target, form))
 
 
 class _ErrorAnswers(AbstractContextManager["_ErrorAnswers"]):

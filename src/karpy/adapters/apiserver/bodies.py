@@ -13,7 +13,7 @@ from karpy.adapters.apiserver.protobuf import PROTOBUF, Malformed, read_envelope
 from karpy.adapters.apiserver.shapes import shapes
 from karpy.adapters.apiserver.statuses import bad_options
 from karpy.adapters.apiserver.structurals import schema_of, unknown_fields
-from karpy.adapters.apiserver.targets import Target
+from karpy.adapters.apiserver.targets import ServedTarget
 from karpy.codec.documents import read_documents
 from karpy.codec.fields import JsonObject
 from karpy.codec.jsontext import parse_json
@@ -44,12 +44,12 @@ class Received:
         self.warnings = [f'unknown field "{field}"' for field in unknown]
 
 
-def kind_written(target: Target) -> Kind:
+def kind_written(target: ServedTarget) -> Kind:
     """Return the kind that a body for this target must have."""
     return _SUBRESOURCES.get(target.subresource, target.kind)
 
 
-async def read_object(request: web.Request, target: Target, validation: str) -> Received:
+async def read_object(request: web.Request, target: ServedTarget, validation: str) -> Received:
     """Read an object; raise BadRequest if the body is not an object of the target's kind."""
     kind = kind_written(target)
     value = await read_any(request, kind)
@@ -72,7 +72,7 @@ async def read_any(request: web.Request, kind: Kind) -> JsonObject:
 
 
 async def read_patch(
-    request: web.Request, target: Target, writing: Writing
+    request: web.Request, target: ServedTarget, writing: Writing
 ) -> tuple[Patch, list[str]]:
     """Read a patch and its warnings; raise Invalid if the options do not fit its type."""
     media = _media_type(request)
@@ -115,7 +115,7 @@ async def read_delete_options(request: web.Request) -> JsonObject:
         raise BadRequest(str(error), status=400) from error
 
 
-def _allows(type_: PatchType, target: Target) -> bool:
+def _allows(type_: PatchType, target: ServedTarget) -> bool:
     return type_ is not PatchType.STRATEGIC or target.resource.definition is None
 
 
@@ -162,7 +162,7 @@ def _parse_yaml(text: str) -> object:
     return None
 
 
-def _named(value: JsonObject, kind: Kind, target: Target) -> JsonObject:
+def _named(value: JsonObject, kind: Kind, target: ServedTarget) -> JsonObject:
     """Return an object with its apiVersion and kind, which built-in kinds may omit."""
     version, name = value.get("apiVersion"), value.get("kind")
     if target.resource.definition is not None and not target.subresource and not (version and name):
@@ -191,7 +191,9 @@ def _is_version(given: str, kind: Kind) -> bool:
     return given == kind.api_version or (kind.name == "Eviction" and given == "policy/v1beta1")
 
 
-def _received(value: JsonObject, target: Target, validation: str, *, is_patch: bool) -> Received:
+def _received(
+    value: JsonObject, target: ServedTarget, validation: str, *, is_patch: bool
+) -> Received:
     kind = kind_written(target)
     definition = target.resource.definition
     try:

@@ -13,7 +13,7 @@ from karpy.adapters.apiserver.negotiation import Form, View
 from karpy.adapters.apiserver.parameters import Writing, read_writing
 from karpy.adapters.apiserver.tables.choice import printer_of
 from karpy.adapters.apiserver.tables.printers import metadata_of, table
-from karpy.adapters.apiserver.targets import Target
+from karpy.adapters.apiserver.targets import ServedTarget
 from karpy.codec.fields import JsonObject
 from karpy.ports.clock import Clock
 from karpy.ports.objects import Objects, Page
@@ -21,11 +21,11 @@ from karpy.ports.objects import Objects, Page
 _encode = msgspec.json.Encoder().encode
 
 
-class Call:
+class ServedCall:
     """A request about a kind or an object."""
 
     def __init__(
-        self, request: web.Request, backend: Backend, clock: Clock, target: Target, form: Form
+        self, request: web.Request, backend: Backend, clock: Clock, target: ServedTarget, form: Form
     ) -> None:
         self.request = request
         self.backend = backend

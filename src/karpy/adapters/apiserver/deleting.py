@@ -3,14 +3,14 @@
 from aiohttp import web
 
 from karpy.adapters.apiserver.bodies import read_delete_options
-from karpy.adapters.apiserver.calls import Call
+from karpy.adapters.apiserver.calls import ServedCall
 from karpy.adapters.apiserver.parameters import read_listing, read_removal
 from karpy.adapters.apiserver.statuses import not_allowed, success
 from karpy.errors import NotFound
 from karpy.model.kinds import NAMESPACE, POD
 
 
-async def delete(call: Call) -> web.Response:
+async def delete(call: ServedCall) -> web.Response:
     """Delete an object; answer with it if it is still there, else with a Status."""
     target = call.target
     if target.subresource:
@@ -26,7 +26,7 @@ async def delete(call: Call) -> web.Response:
     return call.answer(call.shown(before) if target.kind == POD else success(target.kind, before))
 
 
-async def delete_collection(call: Call) -> web.Response:
+async def delete_collection(call: ServedCall) -> web.Response:
     """Delete all objects that match the selectors, and answer with them."""
     target = call.target
     is_everywhere = target.kind.is_namespaced and not target.namespace

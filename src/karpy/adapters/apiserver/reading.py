@@ -4,7 +4,7 @@ from typing import Final
 
 from aiohttp import web
 
-from karpy.adapters.apiserver.calls import Call
+from karpy.adapters.apiserver.calls import ServedCall
 from karpy.adapters.apiserver.parameters import NOW, read_listing
 from karpy.adapters.apiserver.statuses import not_allowed
 from karpy.errors import Expired, ServerFault
@@ -13,7 +13,7 @@ from karpy.ports.objects import Page
 _READABLE: Final = frozenset({"", "status", "scale", "resize"})
 
 
-async def get(call: Call) -> web.Response:
+async def get(call: ServedCall) -> web.Response:
     """Answer with an object or a subresource of it."""
     target = call.target
     if target.subresource not in _READABLE:
@@ -28,7 +28,7 @@ async def get(call: Call) -> web.Response:
     )
 
 
-async def list_objects(call: Call) -> web.Response:
+async def list_objects(call: ServedCall) -> web.Response:
     """Answer with a list, or a page of it."""
     options = read_listing(call.params, call.target.namespace)
     page = await call.objects().list(

@@ -26,7 +26,7 @@ class Place(Struct, frozen=True):
     """The path below a subresource such as `proxy`."""
 
 
-class Target(Struct, frozen=True):
+class ServedTarget(Struct, frozen=True):
     """A kind, an object of it, or a subresource of an object."""
 
     resource: Resource
@@ -56,7 +56,9 @@ def place_of(path: str) -> Place:
     return Place(plural, namespace, name, subresource, "/".join(rest))
 
 
-def target_of(place: Place, group: str, version: str, resources: Iterable[Resource]) -> Target:
+def target_of(
+    place: Place, group: str, version: str, resources: Iterable[Resource]
+) -> ServedTarget:
     """Return the served target at a place; raise NotFound if nothing is served there."""
     for each in resources:
         kind = each.kind
@@ -70,4 +72,4 @@ def target_of(place: Place, group: str, version: str, resources: Iterable[Resour
         raise nothing_there()
     if place.subresource and place.subresource not in each.subresources:
         raise nothing_there()
-    return Target(each, place.namespace, place.name, place.subresource)
+    return ServedTarget(each, place.namespace, place.name, place.subresource)

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from karpy.adapters.apiserver.calls import HEADERS, Call
+from karpy.adapters.apiserver.calls import HEADERS, ServedCall
 from karpy.adapters.apiserver.negotiation import View
 from karpy.adapters.apiserver.parameters import NOW, Watching, read_watching
 from karpy.adapters.apiserver.reading import check_reachable
@@ -25,7 +25,7 @@ _TURNS_TO_FAIL: Final = 3
 _encode = msgspec.json.Encoder().encode
 
 
-async def watch(call: Call) -> web.StreamResponse:
+async def watch(call: ServedCall) -> web.StreamResponse:
     """Stream the events of a watch, until the client disconnects or the time is over."""
     options = read_watching(call.params, call.target.namespace)
     response = web.StreamResponse(headers=HEADERS)
@@ -64,7 +64,7 @@ async def _raise_refusal(first: "asyncio.Future[WatchEvent | None]") -> None:
 
 
 async def _stream(
-    call: Call,
+    call: ServedCall,
     response: web.StreamResponse,
     first: "asyncio.Future[WatchEvent | None]",
     events: AsyncIterator[WatchEvent],
@@ -81,7 +81,7 @@ async def _stream(
         await response.write(_encode({"type": "ERROR", "object": status}) + b"\n")
 
 
-async def _events(call: Call, options: Watching) -> AsyncGenerator[WatchEvent, None]:
+async def _events(call: ServedCall, options: Watching) -> AsyncGenerator[WatchEvent, None]:
     objects, kind = call.objects(), call.target.kind
     since = options.version
     if options.sends_initial or (options.sends_initial is None and since in NOW):
@@ -114,7 +114,7 @@ async def _closing(events: AsyncIterator[WatchEvent]) -> AsyncIterator[AsyncIter
             await events.aclose()
 
 
-def _initial_end(call: Call, version: str) -> WatchEvent:
+def _initial_end(call: ServedCall, version: str) -> WatchEvent:
     kind = call.target.kind
     obj: JsonObject = {
         "kind": kind.name,
@@ -124,7 +124,7 @@ def _initial_end(call: Call, version: str) -> WatchEvent:
     return WatchEvent(EventType.BOOKMARK, obj, version)
 
 
-def _line(call: Call, event: WatchEvent, *, is_first: bool) -> bytes:
+def _line(call: ServedCall, event: WatchEvent, *, is_first: bool) -> bytes:
     obj = event.object
     if call.form.view is not View.WHOLE:
         obj = call.shown(obj, is_first=is_first)

@@ -5,9 +5,9 @@ from typing import Final
 from aiohttp import web
 
 from karpy.adapters.apiserver.bodies import read_object, read_patch
-from karpy.adapters.apiserver.calls import Call
+from karpy.adapters.apiserver.calls import ServedCall
 from karpy.adapters.apiserver.statuses import not_allowed
-from karpy.adapters.apiserver.targets import Target
+from karpy.adapters.apiserver.targets import ServedTarget
 from karpy.codec.fields import JsonObject
 from karpy.errors import BadRequest, NotFound
 from karpy.ports.objects import Patch, PatchType
@@ -17,7 +17,7 @@ _OK: Final = 200
 _MADE_BY_POST: Final = frozenset({"eviction", "binding"})
 
 
-async def create(call: Call) -> web.Response:
+async def create(call: ServedCall) -> web.Response:
     """Create an object; or evict or bind the pod in the path."""
     target = call.target
     is_deed = target.subresource in _MADE_BY_POST
@@ -35,7 +35,7 @@ async def create(call: Call) -> web.Response:
     return call.answer(shown, status=_CREATED, warnings=received.warnings)
 
 
-async def bind(call: Call) -> web.Response:
+async def bind(call: ServedCall) -> web.Response:
     """Bind the pod that a Binding names, by the older way without a subresource."""
     options = call.writing("CreateOptions")
     received = await read_object(call.request, call.target, options.validation)
@@ -48,7 +48,7 @@ async def bind(call: Call) -> web.Response:
     return call.answer(made, status=_CREATED, warnings=received.warnings)
 
 
-async def replace(call: Call) -> web.Response:
+async def replace(call: ServedCall) -> web.Response:
     """Replace an object."""
     target = call.target
     _check_changeable(target)
@@ -63,7 +63,7 @@ async def replace(call: Call) -> web.Response:
     return call.answer(_shown(call, made), warnings=received.warnings)
 
 
-async def patch(call: Call) -> web.Response:
+async def patch(call: ServedCall) -> web.Response:
     """Patch an object; a server-side apply may create it."""
     target = call.target
     _check_changeable(target)
@@ -88,21 +88,21 @@ async def patch(call: Call) -> web.Response:
     return call.answer(_shown(call, made), status=status, warnings=warnings)
 
 
-def _shown(call: Call, made: JsonObject) -> JsonObject:
+def _shown(call: ServedCall, made: JsonObject) -> JsonObject:
     return made if call.target.subresource == "scale" else call.shown(made)
 
 
-def _check_changeable(target: Target) -> None:
+def _check_changeable(target: ServedTarget) -> None:
     if not target.name or target.subresource in _MADE_BY_POST:
         raise not_allowed()
 
 
-def _placed_patch(patch: Patch, target: Target) -> Patch:
+def _placed_patch(patch: Patch, target: ServedTarget) -> Patch:
     assert isinstance(patch.body, dict)
     return Patch(patch.type, _placed(patch.body, target), patch.manager, patch.is_forced)
 
 
-def _placed(obj: JsonObject, target: Target) -> JsonObject:
+def _placed(obj: JsonObject, target: ServedTarget) -> JsonObject:
     """Return an object with the name and namespace of its path; raise BadRequest."""
     given = obj.get("metadata") or {}
     meta = dict(given)

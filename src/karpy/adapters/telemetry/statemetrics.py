@@ -68,7 +68,7 @@ def _node_count(count: float) -> GaugeValues:
     return {"cluster_state_node_count": {(): count}}
 
 
-class Sources(Struct, frozen=True):
+class StateSources(Struct, frozen=True):
     """The input of the metrics of a cluster."""
 
     records: Records
@@ -90,7 +90,9 @@ class StateMetrics:
     series, and no events about conditions.
     """
 
-    def __init__(self, metrics: Metrics, sources: Sources, *, has_details: bool = True) -> None:
+    def __init__(
+        self, metrics: Metrics, sources: StateSources, *, has_details: bool = True
+    ) -> None:
         records, clock = sources.records, sources.clock
         self._times = PodTimes(metrics, records, clock)
         self._verdicts = VerdictMetrics(metrics, clock)

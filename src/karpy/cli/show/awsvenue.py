@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from karpy.adapters.clouds.awsfake.server import AwsFake, FakeAccount
 from karpy.cli.examples import aws_documents
-from karpy.cli.show.venue import OPTIONS, Place, Venue
+from karpy.cli.show.venue import OPTIONS, RunningCloud, Venue
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpy.sim.ec2.machines import SimulatedMachines, keep_running
 from karpy.sim.world import World
@@ -25,7 +25,7 @@ _WALL_SECONDS: Final = 70.0
 
 
 @asynccontextmanager
-async def _on_aws(world: World) -> AsyncIterator[Place]:
+async def _on_aws(world: World) -> AsyncIterator[RunningCloud]:
     fake = AwsFake(FakeAccount(cluster=_CLUSTER, families=_FAMILIES))
     fake.start()
     os.environ.update(fake.environ)
@@ -40,7 +40,7 @@ async def _on_aws(world: World) -> AsyncIterator[Place]:
     settings = {"cluster_name": _CLUSTER, "interruption_queue": _CLUSTER}
     options = replace(OPTIONS, provider="aws", cloud=settings)
     try:
-        yield Place(aws_documents(), options, open_cloud, price_of)
+        yield RunningCloud(aws_documents(), options, open_cloud, price_of)
     finally:
         following.cancel()
         fake.stop()

@@ -22,7 +22,7 @@ _HIDE_CURSOR: Final = "\x1b[?25l"
 _SHOW_CURSOR: Final = "\x1b[?25h"
 
 
-class Display(Protocol):
+class DemoDisplay(Protocol):
     """Shows the demo while it runs."""
 
     def show(self, happenings: Iterable[Happening], story: Story, board: Board) -> None:
@@ -56,7 +56,7 @@ class Lines:
             self._channel.write(lines)
 
 
-class Screen(AbstractContextManager["Screen"]):
+class DemoScreen(AbstractContextManager["DemoScreen"]):
     """Writes the lines of the log, and redraws a panel with the current state below them."""
 
     def __init__(self, channel: Channel, width: int) -> None:

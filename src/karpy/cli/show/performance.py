@@ -7,7 +7,7 @@ from typing import Final
 
 from karpy.cli.options import DONE, FAILED
 from karpy.cli.show.chronicle import Chronicle
-from karpy.cli.show.displays import Display, Lines, Screen
+from karpy.cli.show.displays import DemoDisplay, DemoScreen, Lines
 from karpy.cli.show.story import PATIENCE, Story
 from karpy.cli.show.summary import Summary, summarize, summary_answer, summary_lines
 from karpy.cli.show.venue import ON_PAPER, Venue
@@ -34,11 +34,11 @@ async def _show(channel: Channel, width: int, speed: float, venue: Venue) -> Sum
     channel.write(_opening(speed, venue))
     if not _is_live(channel):
         return await perform(Lines(channel, width), speed, venue)
-    with Screen(channel, width) as screen:
+    with DemoScreen(channel, width) as screen:
         return await perform(screen, speed, venue)
 
 
-async def perform(display: Display, speed: float = 1.0, venue: Venue = ON_PAPER) -> Summary:
+async def perform(display: DemoDisplay, speed: float = 1.0, venue: Venue = ON_PAPER) -> Summary:
     """Run a cluster with the autoscaler, play the story in it, and return the summary."""
     async with embedded_world(venue.world) as world, venue.enter(world) as place:
         chronicle = Chronicle(world.store, world.clock)

@@ -20,7 +20,7 @@ PriceOf = Callable[[Mapping[str, str]], int]
 """Returns the price of a machine in micro-dollars per hour, by its labels."""
 
 
-class Place(Struct, frozen=True):
+class RunningCloud(Struct, frozen=True):
     """A running cloud: the story's manifests, and the operator's options, cloud and prices."""
 
     documents: Documents
@@ -35,15 +35,15 @@ class Venue(Struct, frozen=True):
     nodes: str
     """A phrase for its nodes."""
     world: WorldSettings
-    enter: Callable[[World], AbstractAsyncContextManager[Place]]
+    enter: Callable[[World], AbstractAsyncContextManager[RunningCloud]]
     wall_seconds: float = 50.0
     """Real seconds that the story may take at any speed, for busy machines; less than a minute."""
 
 
 @asynccontextmanager
-async def _on_paper(world: World) -> AsyncIterator[Place]:
+async def _on_paper(world: World) -> AsyncIterator[RunningCloud]:
     del world
-    yield Place(example_documents(CLUSTER))
+    yield RunningCloud(example_documents(CLUSTER))
 
 
 ON_PAPER: Final = Venue("on paper", BRISK, _on_paper)

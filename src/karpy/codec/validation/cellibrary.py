@@ -30,7 +30,7 @@ def _types() -> Mapping[str, Any]:
     }
 
 
-class Answer(Protocol):
+class CelAnswer(Protocol):
     """The result of an expression; an error is an answer too, and its value is its message."""
 
     def value(self) -> object: ...
@@ -38,22 +38,22 @@ class Answer(Protocol):
     def type(self) -> object: ...
 
 
-def is_error(answer: Answer) -> bool:
+def is_error(answer: CelAnswer) -> bool:
     """Say whether an answer is an error."""
     return bool(answer.type() == _library().Type.ERROR)
 
 
-class Expression(Protocol):
+class CelExpression(Protocol):
     """A compiled expression."""
 
-    def eval(self, *, data: Mapping[str, object]) -> Answer:
+    def eval(self, *, data: Mapping[str, object]) -> CelAnswer:
         """Evaluate it with these values for its variables."""
 
 
 class Environment(Protocol):
     """The variables and functions with which expressions are compiled."""
 
-    def compile(self, expression: str) -> Expression:
+    def compile(self, expression: str) -> CelExpression:
         """Compile an expression; raise RuntimeError if it is invalid."""
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from karpy.codec.validation.celfunctions import FUNCTIONS
-from karpy.codec.validation.cellibrary import Environment, Expression, is_error, new_environment
+from karpy.codec.validation.cellibrary import CelExpression, Environment, is_error, new_environment
 from karpy.codec.validation.correlation import NOTHING
 from karpy.codec.validation.faults import Fault, FaultKind, Omitted
 
@@ -56,7 +56,7 @@ class CelRule(Struct, frozen=True):
     """The schema type of the values that it checks."""
     test: Callable[[Mapping[str, object]], object]
     """Returns True, False, or a CelError."""
-    message_expression: Expression | None
+    message_expression: CelExpression | None
     """Computes the message, if the rule has a `messageExpression`."""
     field: str
     is_transition: bool
@@ -158,7 +158,7 @@ def compile_test(text: str) -> Callable[[Mapping[str, object]], object] | None:
     return test
 
 
-def _answer(expression: Expression, data: Mapping[str, object]) -> object:
+def _answer(expression: CelExpression, data: Mapping[str, object]) -> object:
     """Return the value of an expression, or its error."""
     try:
         answer = expression.eval(data=data)
@@ -175,7 +175,7 @@ def compile_conjunction(sources: Sequence[Mapping[str, Any]]) -> Callable[..., o
     return compile_test(" && ".join(f"({each['rule']}\n)" for each in sources))
 
 
-def _compiled(text: str) -> Expression | None:
+def _compiled(text: str) -> CelExpression | None:
     try:
         return _environment().compile(text)
     except RuntimeError:

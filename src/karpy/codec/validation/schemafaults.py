@@ -17,7 +17,7 @@ _NUMBER_FORMATS: Final = frozenset({"int32", "int64", "float", "double"})
 _GO_FORMATS: Final = {"integer": "int64", "number": "float64"}
 
 
-class Place(Struct, frozen=True):
+class SchemaPlace(Struct, frozen=True):
     """The path of a value: `inner` within the schema, which messages name, and `outer` above it."""
 
     inner: str = ""
@@ -27,11 +27,11 @@ class Place(Struct, frozen=True):
     def path(self) -> str:
         return ".".join(each for each in (self.outer, self.inner) if each)
 
-    def field(self, key: str) -> "Place":
-        return Place(f"{self.inner}.{key}" if self.inner else key, self.outer)
+    def field(self, key: str) -> "SchemaPlace":
+        return SchemaPlace(f"{self.inner}.{key}" if self.inner else key, self.outer)
 
-    def item(self, index: int) -> "Place":
-        return Place(f"{self.inner}[{index}]", self.outer)
+    def item(self, index: int) -> "SchemaPlace":
+        return SchemaPlace(f"{self.inner}[{index}]", self.outer)
 
     def fault(self, detail: str, value: object) -> Fault:
         return Fault(FaultKind.INVALID, self.path, value, f"{self.inner} in body {detail}")
@@ -42,14 +42,14 @@ class Place(Struct, frozen=True):
 
 
 def schema_faults(
-    value: object, schema: Schema, place: Place, old: object = NOTHING
+    value: object, schema: Schema, place: SchemaPlace, old: object = NOTHING
 ) -> list[Fault]:
     """List the faults of a value; none if the value is unchanged."""
     faults = list(_faults(value, schema, place, old))
     return [] if faults and value == old else faults
 
 
-def _faults(value: object, schema: Schema, place: Place, old: object) -> Iterator[Fault]:
+def _faults(value: object, schema: Schema, place: SchemaPlace, old: object) -> Iterator[Fault]:
     yield from _type_faults(value, schema, place)
     if value is not None:
         yield from _combined(value, schema, place)
@@ -69,7 +69,7 @@ def _faults(value: object, schema: Schema, place: Place, old: object) -> Iterato
         yield from _object_faults(value, schema, place, old)
 
 
-def _type_faults(value: object, schema: Schema, place: Place) -> Iterator[Fault]:
+def _type_faults(value: object, schema: Schema, place: SchemaPlace) -> Iterator[Fault]:
     wanted = [schema["type"]] if "type" in schema else []
     if schema.get("x-kubernetes-int-or-string"):
         wanted = ["integer", "string"]
@@ -108,7 +108,7 @@ def _type_of(value: object) -> str:
     return "object"
 
 
-def _text_faults(value: str, schema: Schema, place: Place) -> Iterator[Fault]:
+def _text_faults(value: str, schema: Schema, place: SchemaPlace) -> Iterator[Fault]:
     longest, shortest = schema.get("maxLength"), schema.get("minLength", 0)
     if longest is not None and len(value) > longest:
         unit = "byte" if longest == 1 else "bytes"
@@ -124,7 +124,7 @@ def _text_faults(value: str, schema: Schema, place: Place) -> Iterator[Fault]:
         yield Fault(FaultKind.TYPE_INVALID, place.path, value, detail)
 
 
-def _number_faults(value: float, schema: Schema, place: Place) -> Iterator[Fault]:
+def _number_faults(value: float, schema: Schema, place: SchemaPlace) -> Iterator[Fault]:
     name = schema.get("format", "")
     bound = _BOUNDS.get(name, _BOUNDS["int64"])
     is_whole = float(value).is_integer() and -bound <= value < bound
@@ -151,7 +151,9 @@ def _plain(number: float) -> str:
     return str(int(number)) if float(number).is_integer() else str(number)
 
 
-def _list_faults(value: list[Any], schema: Schema, place: Place, old: object) -> Iterator[Fault]:
+def _list_faults(
+    value: list[Any], schema: Schema, place: SchemaPlace, old: object
+) -> Iterator[Fault]:
     items = schema.get("items")
     if items is not None:
         before = OldItems(schema, old)
@@ -166,13 +168,13 @@ def _list_faults(value: list[Any], schema: Schema, place: Place, old: object) ->
         yield place.fault("shouldn't contain duplicates", "")
 
 
-def _too_many(place: Place, count: int, most: int) -> Fault:
+def _too_many(place: SchemaPlace, count: int, most: int) -> Fault:
     unit = "item" if most == 1 else "items"
     return Fault(FaultKind.TOO_MANY, place.path, count, f"must have at most {most} {unit}")
 
 
 def _object_faults(
-    value: dict[str, Any], schema: Schema, place: Place, old: object
+    value: dict[str, Any], schema: Schema, place: SchemaPlace, old: object
 ) -> Iterator[Fault]:
     fewest, most = schema.get("minProperties", 0), schema.get("maxProperties")
     if len(value) < fewest:
@@ -195,7 +197,7 @@ def _object_faults(
             yield Fault(FaultKind.REQUIRED, place.field(key).path)
 
 
-def _combined(value: object, schema: Schema, place: Place) -> Iterator[Fault]:
+def _combined(value: object, schema: Schema, place: SchemaPlace) -> Iterator[Fault]:
     """Find the faults of combined schemas; an API server names no precise place for them."""
     name = f'"{place.inner}"'
     any_of = [schema_faults(value, each, place) for each in schema.get("anyOf", ())]

@@ -10,7 +10,7 @@ from karpy.codec.validation.faults import RULES_NOT_CHECKED, Fault, FaultKind, r
 from karpy.codec.validation.gates import gate
 from karpy.codec.validation.listtypes import list_faults, only_list_types
 from karpy.codec.validation.ruletree import RuleTree
-from karpy.codec.validation.schemafaults import Place, schema_faults
+from karpy.codec.validation.schemafaults import SchemaPlace, schema_faults
 from karpy.codec.validation.shaping import Schema, shaped
 
 STATUS: Final = "status"
@@ -151,12 +151,12 @@ class _Version:
         if not is_status:
             if self._is_valid(obj):
                 return []
-            return schema_faults(obj, self.schema, Place(), NOTHING if old is None else old)
+            return schema_faults(obj, self.schema, SchemaPlace(), NOTHING if old is None else old)
         status = obj.get(STATUS)
         if STATUS not in obj or self._is_valid_status(status):
             return []
         before = NOTHING if old is None else old.get(STATUS, NOTHING)
-        return schema_faults(status, self._status, Place(outer=STATUS), before)
+        return schema_faults(status, self._status, SchemaPlace(outer=STATUS), before)
 
     def _list_faults(self, obj: JsonObject, old: JsonObject | None) -> list[Fault]:
         found = list(list_faults(obj, self._lists))

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.aws.instancetypes import Frame, frame, instance_type, sold_type
+from karpy.core.aws.instancetypes import TypeProperties, frame, instance_type, sold_type
 from karpy.core.aws.offerings import OfferingBuilder, Places
 from karpy.model.ec2 import (
     AUTO_MODE_DOMAIN,
@@ -168,7 +168,7 @@ class _Framed(Struct, frozen=True):
 
     info: InstanceTypeInfo
     memory: int | None
-    frame: Frame
+    frame: TypeProperties
 
 
 def _are_alike(old: Sequence[Offering], new: Sequence[Offering]) -> bool:

@@ -109,7 +109,7 @@ def zones_of(status: Ec2NodeClassStatus) -> dict[str, str]:
     return {each.zone: each.zone_id for each in status.subnets}
 
 
-class Frame(Struct, frozen=True):
+class TypeProperties(Struct, frozen=True):
     """The properties of an instance type that do not depend on its offerings."""
 
     requirements: Requirements
@@ -119,7 +119,7 @@ class Frame(Struct, frozen=True):
 
 def frame(
     info: InstanceTypeInfo, region: str, settings: InstanceSettings, operator: Ec2Settings
-) -> Frame:
+) -> TypeProperties:
     """Return labels, capacity and overhead of a type under the settings of an EC2NodeClass."""
     amounts = capacity(info, settings, operator)
     parts = (
@@ -131,16 +131,18 @@ def frame(
         *_of_placement(settings),
     )
     requirements = {each.key: each for each in parts}
-    return Frame(requirements, amounts, overhead(info, settings, amounts))
+    return TypeProperties(requirements, amounts, overhead(info, settings, amounts))
 
 
-def instance_type(info: InstanceTypeInfo, frame: Frame, shop: OfferingBuilder) -> InstanceType:
+def instance_type(
+    info: InstanceTypeInfo, frame: TypeProperties, shop: OfferingBuilder
+) -> InstanceType:
     """Return an instance type with all its offerings."""
     return sold_type(info, frame, shop, shop.offerings(info))
 
 
 def sold_type(
-    info: InstanceTypeInfo, frame: Frame, shop: OfferingBuilder, offerings: PriceList
+    info: InstanceTypeInfo, frame: TypeProperties, shop: OfferingBuilder, offerings: PriceList
 ) -> InstanceType:
     """Return an instance type with these offerings."""
     reservations = shop.reservations(info)

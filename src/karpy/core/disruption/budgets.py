@@ -212,7 +212,7 @@ def _fault_remark(pool: str, each: Allowance) -> Remark:
     return Remark("detected disruption budget errors", fields, is_error=True)
 
 
-class Span(Struct, frozen=True, gc=False):
+class BudgetSpan(Struct, frozen=True, gc=False):
     """A stretch of time in which a NodePool allows the same number of nodes."""
 
     begins: datetime
@@ -243,14 +243,14 @@ class BudgetFault(Struct, frozen=True, gc=False):
 
 def find_spans(
     policy: DisruptionPolicy, reason: DisruptionReason, nodes: int, since: datetime, until: datetime
-) -> tuple[Span, ...]:
+) -> tuple[BudgetSpan, ...]:
     """Return how many nodes a policy allows for a reason between two moments, in order of time."""
     edges = {since, until}
     for each in policy.budgets:
         if each.schedule is not None:
             for window in find_windows(each, since, until):
                 edges |= {window.begins, window.ends}
-    spans: list[Span] = []
+    spans: list[BudgetSpan] = []
     for begins, ends in pairwise(sorted(edges)):
         allowed = permit(policy, reason, nodes, begins).nodes
         decisive = tuple(_decisive(policy, reason, nodes, begins, allowed))
@@ -258,7 +258,7 @@ def find_spans(
         if before is not None and (before.nodes, before.budgets) == (allowed, decisive):
             spans[-1] = replace(before, ends=ends)
         else:
-            spans.append(Span(begins, ends, allowed, decisive))
+            spans.append(BudgetSpan(begins, ends, allowed, decisive))
     return tuple(spans)
 
 

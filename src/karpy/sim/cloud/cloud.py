@@ -20,7 +20,7 @@ from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.sim.cloud.interruptions import Interruptions, SpotInterruption
 from karpy.sim.cloud.market import Bought, Good, SimulatedMarket
 from karpy.sim.cloud.terms import Terms
-from karpy.sim.draws import Draws
+from karpy.sim.draws import SeededDraws
 from karpy.sim.kubelets.hardware import Hardware
 
 _HOUR: Final = 3600
@@ -71,7 +71,7 @@ class SimCloud:
         self._clock = clock
         self._metal = metal
         self._terms = terms or Terms()
-        self._draws = Draws("cloud", seed)
+        self._draws = SeededDraws("cloud", seed)
         self._taints_of = taints_of
         self._instances: dict[str, _Instance] = {}
         self._by_token: dict[str, str] = {}

@@ -16,7 +16,7 @@ from karpy.core.aws.refusals import refusal_hint
 from karpy.errors import AwsRefused
 from karpy.model.labels import ON_DEMAND, SPOT
 from karpy.ports.clock import Clock
-from karpy.sim.draws import Draws
+from karpy.sim.draws import SeededDraws
 from karpy.sim.ec2.machines import RunningMachine, SimulatedMachines
 
 DISCOVERY: Final = "karpenter.sh/discovery"
@@ -61,7 +61,7 @@ class Ec2Cloud:
         self._end_seconds = end_seconds
         self._machines = machines
         self._clock = clock
-        self._draws = Draws("ec2", 0)
+        self._draws = SeededDraws("ec2", 0)
         self._timers: list[asyncio.TimerHandle] = []
         self._arrived = asyncio.Event()
         tags = [{"Key": DISCOVERY, "Value": cluster}]

@@ -13,7 +13,7 @@ from karpy.errors import MachineNotFound
 from karpy.model.kinds import CSI_NODE, LEASE, NODE
 from karpy.ports.clock import Clock
 from karpy.ports.objects import EventType, WatchEvent
-from karpy.sim.draws import Draws
+from karpy.sim.draws import SeededDraws
 from karpy.sim.kubelets.behaviour import PREFIX
 from karpy.sim.kubelets.hardware import Hardware
 from karpy.sim.kubelets.nodes import (
@@ -30,7 +30,7 @@ from karpy.sim.kubelets.nodes import (
     reports,
 )
 from karpy.sim.kubelets.podrunner import MachineState, PodRunner
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.store.names import ObjectTimes
 from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
@@ -76,13 +76,13 @@ class Kubelets:
     """
 
     def __init__(
-        self, store: Store, clock: Clock, timing: Timing | None = None, *, seed: int = 0
+        self, store: Store, clock: Clock, timing: KubeletTiming | None = None, *, seed: int = 0
     ) -> None:
         self._store = store
         self._clock = clock
         self._times = ObjectTimes(clock)
-        self._timing = timing or Timing()
-        self._draws = Draws("kubelets", seed)
+        self._timing = timing or KubeletTiming()
+        self._draws = SeededDraws("kubelets", seed)
         self._machines: dict[str, _Machine] = {}
         self._worker = Worker(self._work)
         self._runner = PodRunner(store, clock, self._timing, seed, self._state_of)

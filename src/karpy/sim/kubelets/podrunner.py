@@ -11,7 +11,7 @@ from karpy.errors import NotFound
 from karpy.model.kinds import POD
 from karpy.ports.clock import Clock
 from karpy.ports.objects import WatchEvent
-from karpy.sim.draws import Draws
+from karpy.sim.draws import SeededDraws
 from karpy.sim.kubelets.behaviour import Behaviour, behaviour_of
 from karpy.sim.kubelets.pods import (
     FINISHED,
@@ -25,7 +25,7 @@ from karpy.sim.kubelets.pods import (
     running,
     with_readiness,
 )
-from karpy.sim.kubelets.timing import Timing
+from karpy.sim.kubelets.timing import KubeletTiming
 from karpy.sim.store.names import ObjectTimes
 from karpy.sim.store.sharing import remembered
 from karpy.sim.store.store import Store
@@ -83,13 +83,13 @@ class PodRunner:
     """Runs the pods that are bound to nodes with a reporting kubelet."""
 
     def __init__(
-        self, store: Store, clock: Clock, timing: Timing, seed: int, on: MachineStateOf
+        self, store: Store, clock: Clock, timing: KubeletTiming, seed: int, on: MachineStateOf
     ) -> None:
         self._store = store
         self._find = store.finder(POD)
         self._times = ObjectTimes(clock)
         self._timing = timing
-        self._draws = Draws("pods", seed)
+        self._draws = SeededDraws("pods", seed)
         self._on = on
         self._runs: dict[str, _Run] = {}
         self._worker = Worker(self._work)

@@ -8,7 +8,7 @@ HOUR: Final = 3600.0
 DAY: Final = 24 * HOUR
 
 
-class Timing(Struct, frozen=True):
+class KubeletTiming(Struct, frozen=True):
     """
     Durations in seconds, before `jitter_percent` and `speed` change them.
 
@@ -41,4 +41,4 @@ class Timing(Struct, frozen=True):
         return seconds / self.speed
 
 
-AT_ONCE: Final = Timing(boot_seconds=0, ready_seconds=0, start_seconds=0, stop_seconds=0)
+AT_ONCE: Final = KubeletTiming(boot_seconds=0, ready_seconds=0, start_seconds=0, stop_seconds=0)

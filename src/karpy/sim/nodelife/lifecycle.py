@@ -8,7 +8,7 @@ from karpy.codec.fields import JsonObject
 from karpy.model.kinds import LEASE, NODE, POD
 from karpy.ports.clock import Clock
 from karpy.ports.objects import EventType, WatchEvent
-from karpy.sim.nodelife.patience import Heartbeats, MachineExists, Patience
+from karpy.sim.nodelife.patience import ControllerTimeouts, Heartbeats, MachineExists
 from karpy.sim.nodelife.podcollector import PodCollector
 from karpy.sim.nodelife.tainteviction import TaintEviction
 from karpy.sim.nodelife.taints import with_wanted_taints
@@ -37,14 +37,14 @@ class NodeLifecycle:
         store: Store,
         clock: Clock,
         heartbeats: Heartbeats,
-        patience: Patience | None = None,
+        patience: ControllerTimeouts | None = None,
         machine_exists: MachineExists | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._times = ObjectTimes(clock)
         self._heartbeats = heartbeats
-        self._patience = patience or Patience()
+        self._patience = patience or ControllerTimeouts()
         self._machine_exists = machine_exists
         self._last_seen: dict[str, datetime] = {}
         self._worker = Worker(self._work)

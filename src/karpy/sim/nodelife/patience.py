@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class Patience(Struct, frozen=True):
+class ControllerTimeouts(Struct, frozen=True):
     """Timeouts in seconds; the defaults are those of kube-controller-manager."""
 
     silence_seconds: float = 50.0

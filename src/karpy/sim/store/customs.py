@@ -11,11 +11,11 @@ from karpy.sim.store.checks.others import check_definition
 from karpy.sim.store.conditions import with_condition
 from karpy.sim.store.ledger import Ledger
 from karpy.sim.store.names import ObjectTimes
-from karpy.sim.store.registry import Registry, Rules, ScalePaths, Served, Validator
+from karpy.sim.store.registry import ObjectValidator, Registry, Rules, ScalePaths, Served
 from karpy.sim.store.remover import Remover
 from karpy.sim.store.tables import Table
 
-ValidatorFactory = Callable[[JsonObject], Validator]
+ValidatorFactory = Callable[[JsonObject], ObjectValidator]
 """Makes the validator of a CustomResourceDefinition."""
 
 _RULES: Final = Rules(is_guarded=True)
@@ -130,7 +130,7 @@ class Customs:
         }
 
 
-def served_by(definition: JsonObject, validator: Validator | None) -> Iterator[Served]:
+def served_by(definition: JsonObject, validator: ObjectValidator | None) -> Iterator[Served]:
     """Yield the served kinds of a definition, one per version."""
     spec = definition["spec"]
     storage = served_kind(definition)

@@ -33,7 +33,7 @@ NEEDED: Final = frozenset(
 """The resources that each container must specify if a quota limits them."""
 
 
-class Scope(Struct, frozen=True):
+class QuotaScope(Struct, frozen=True):
     """One scope of a quota."""
 
     name: str
@@ -69,12 +69,12 @@ class Scope(Struct, frozen=True):
         return name not in self.values
 
 
-def scopes_of(spec: JsonObject) -> tuple[Scope, ...]:
+def scopes_of(spec: JsonObject) -> tuple[QuotaScope, ...]:
     """Return the scopes and scope selectors of a quota."""
-    named = [Scope(name) for name in spec.get("scopes") or ()]
+    named = [QuotaScope(name) for name in spec.get("scopes") or ()]
     selector = spec.get("scopeSelector") or {}
     chosen = [
-        Scope(each["scopeName"], each.get("operator") or "", tuple(each.get("values") or ()))
+        QuotaScope(each["scopeName"], each.get("operator") or "", tuple(each.get("values") or ()))
         for each in selector.get("matchExpressions") or ()
     ]
     return (*named, *chosen)

@@ -19,7 +19,7 @@ Check = Callable[[JsonObject], Iterable[FieldFault]]
 Compare = Callable[[JsonObject, JsonObject], Iterable[FieldFault]]
 
 
-class Validator(Protocol):
+class ObjectValidator(Protocol):
     """Validates objects by the schema and the rules of a CustomResourceDefinition."""
 
     def admit(
@@ -78,7 +78,7 @@ class Served(Struct, frozen=True):
     definition: JsonObject | None = None
     """The CustomResourceDefinition of the kind, None for built-in kinds."""
     rules: Rules = Rules()
-    validator: Validator | None = None
+    validator: ObjectValidator | None = None
     schema: Schema = PLAIN
     """The merge rules of lists and maps."""
     to_storage: Change | None = None

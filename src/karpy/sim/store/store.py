@@ -27,13 +27,13 @@ from karpy.sim.store.remover import Remover
 from karpy.sim.store.subresources import Subresources
 from karpy.sim.store.system import founding_objects, service_account
 from karpy.sim.store.tables import Table
-from karpy.sim.store.views import View
+from karpy.sim.store.views import StoreView
 from karpy.sim.store.writer import STATUS, StoreWriter, Write, check_guard
 
 _APPLY: Final = PatchType.APPLY
 
 
-class Store(View):
+class Store(StoreView):
     """
     Objects with the semantics of an API server: versions, conflicts, finalizers, watches.
 

@@ -20,7 +20,7 @@ Owned = list[tuple[Kind, JsonObject]]
 Events = list[WatchEvent]
 
 
-class View:
+class StoreView:
     """Reads of objects and subscriptions to their changes."""
 
     def __init__(self, history: int) -> None:

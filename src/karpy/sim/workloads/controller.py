@@ -17,7 +17,7 @@ from karpy.sim.store.sharing import remembered
 from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
 from karpy.sim.workloads.family import Family, Listener
-from karpy.sim.workloads.recorder import NORMAL, WARNING, Recorder
+from karpy.sim.workloads.recorder import NORMAL, WARNING, WorkloadEvents
 
 _read_selector: Final = remembered(selector_of)
 
@@ -27,7 +27,7 @@ class WorkloadContext(Struct, frozen=True):
 
     store: Store
     clock: Clock
-    recorder: Recorder | None
+    recorder: WorkloadEvents | None
     """None: no Events are recorded."""
     pods: Family
     replica_sets: Family

@@ -44,7 +44,7 @@ class _Subject(Struct):
     events: dict[_Text, str] = {}
 
 
-class Recorder:
+class WorkloadEvents:
     """
     Writes Events as client-go does.
 

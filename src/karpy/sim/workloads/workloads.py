@@ -13,7 +13,7 @@ from karpy.sim.workloads.deployments import Deployments
 from karpy.sim.workloads.expiry import Expiry
 from karpy.sim.workloads.family import Family
 from karpy.sim.workloads.jobs import Jobs
-from karpy.sim.workloads.recorder import Recorder
+from karpy.sim.workloads.recorder import WorkloadEvents
 from karpy.sim.workloads.replicasets import ReplicaSets, ReplicationControllers
 from karpy.sim.workloads.statefulsets import StatefulSets
 
@@ -37,7 +37,7 @@ class Workloads:
         context = WorkloadContext(
             store,
             clock,
-            Recorder(store, clock) if has_events else None,
+            WorkloadEvents(store, clock) if has_events else None,
             pods=Family(store, POD),
             replica_sets=Family(store, REPLICA_SET),
             revisions=Family(store, CONTROLLER_REVISION),

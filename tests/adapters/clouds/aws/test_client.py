@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from karpy.adapters.clouds.aws.client import Patience, connect_aws
+from karpy.adapters.clouds.aws.client import AwsTimeouts, connect_aws
 from karpy.adapters.clouds.aws.requests import Answered, Tried
 from karpy.adapters.clouds.awsfake.server import FakeAccount
 from karpy.errors import AwsRefused, CloudUnavailable, OptionInvalid
@@ -39,7 +39,7 @@ async def test_an_aws_that_does_not_answer_is_named_with_what_to_check(
         monkeypatch.setenv(key, value)
     heard: list[Answered] = []
     tried: list[Tried] = []
-    aws = await connect_aws("eu-west-1", Patience(tries=2))
+    aws = await connect_aws("eu-west-1", AwsTimeouts(tries=2))
     aws.on_answer, aws.on_try = heard.append, tried.append
 
     with pytest.raises(CloudUnavailable, match="ec2:DescribeSubnets") as error:
@@ -66,7 +66,7 @@ async def test_a_page_in_place_of_an_answer_is_no_refusal_of_aws(
     broken = await asyncio.start_server(_answer_with_page, "127.0.0.1", 0)
     port = broken.sockets[0].getsockname()[1]
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
-    aws = await connect_aws("eu-west-1", Patience(tries=1))
+    aws = await connect_aws("eu-west-1", AwsTimeouts(tries=1))
 
     async with broken:
         with pytest.raises(CloudUnavailable, match="no error of AWS \\(HTTP 500\\)") as error:

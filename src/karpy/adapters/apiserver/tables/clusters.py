@@ -14,7 +14,7 @@ from karpy.adapters.apiserver.tables.cells import (
     part,
     since,
 )
-from karpy.adapters.apiserver.tables.printers import Column, Printer, columns
+from karpy.adapters.apiserver.tables.printers import Printer, PrinterColumn, columns
 from karpy.codec.fields import JsonObject
 
 _ROLE: Final = "node-role.kubernetes.io/"
@@ -160,7 +160,7 @@ _EVENTS: Final = Printer(
             "Last Seen | Type | Reason | Object | (Subobject) | (Source) | Message | (First Seen) "
             "| (Count)"
         ),
-        Column("Name", format="name", priority=1),
+        PrinterColumn("Name", format="name", priority=1),
     ),
     _event,
 )
@@ -198,6 +198,6 @@ CLUSTERS: Final = {
     ("node.k8s.io", "RuntimeClass"): Printer(columns("Name | Handler | Age"), _runtime_class),
     ("coordination.k8s.io", "Lease"): Printer(columns("Name | Holder | Age"), _lease),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Printer(
-        (*columns("Name"), Column("Created At", type="date")), _definition
+        (*columns("Name"), PrinterColumn("Created At", type="date")), _definition
     ),
 }

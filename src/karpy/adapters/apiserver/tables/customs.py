@@ -11,7 +11,7 @@ from msgspec import Struct
 from karpy.adapters.apiserver.structurals import version_of
 from karpy.adapters.apiserver.tables.cells import INVALID, name_of, since
 from karpy.adapters.apiserver.tables.jsonpaths import Path, PathInvalid, read_path
-from karpy.adapters.apiserver.tables.printers import NAME, Column, Printer
+from karpy.adapters.apiserver.tables.printers import NAME, Printer, PrinterColumn
 from karpy.codec.fields import JsonObject
 
 _AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
@@ -20,7 +20,7 @@ _HUGE: Final = 1e21
 
 
 class _Custom(Struct, frozen=True):
-    column: Column
+    column: PrinterColumn
     path: Path | None
 
     def cell(self, obj: JsonObject, now: datetime) -> object:
@@ -51,7 +51,7 @@ def _custom(given: JsonObject) -> _Custom:
     about = given.get("description") or (
         f"Custom resource definition column (in JSONPath format): {text}"
     )
-    column = Column(
+    column = PrinterColumn(
         given["name"],
         given.get("type", "string"),
         given.get("format", ""),

@@ -13,7 +13,7 @@ Cells = Callable[[JsonObject, datetime], list[Any]]
 """Returns the cells of an object as of a time."""
 
 
-class Column(Struct, frozen=True):
+class PrinterColumn(Struct, frozen=True):
     """The definition of a column; only `-o wide` shows a column with a priority."""
 
     name: str
@@ -35,7 +35,7 @@ class Column(Struct, frozen=True):
 class Printer(Struct, frozen=True):
     """Columns, and the function that makes their cells."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[PrinterColumn, ...]
     cells: Cells
     conditions: Callable[[JsonObject], list[JsonObject]] | None = None
     """Returns the conditions of a row, such as Completed."""
@@ -48,11 +48,11 @@ class Printer(Struct, frozen=True):
         return made
 
 
-NAME: Final = Column("Name", format="name", about="The name of the object.")
-AGE: Final = Column("Age", about="How long ago the object was made.")
+NAME: Final = PrinterColumn("Name", format="name", about="The name of the object.")
+AGE: Final = PrinterColumn("Age", about="How long ago the object was made.")
 
 
-def columns(text: str) -> tuple[Column, ...]:
+def columns(text: str) -> tuple[PrinterColumn, ...]:
     """
     Return columns for names separated by `|`.
 
@@ -62,14 +62,14 @@ def columns(text: str) -> tuple[Column, ...]:
     return tuple(_column(word.strip()) for word in text.split("|"))
 
 
-def _column(word: str) -> Column:
+def _column(word: str) -> PrinterColumn:
     fixed = {"Name": NAME, "Age": AGE}.get(word)
     if fixed is not None:
         return fixed
     priority = 1 if word.startswith("(") and word.endswith(")") else 0
     name = word[1:-1] if priority else word
     type_ = {"#": "integer", "?": "boolean"}.get(name[0], "string")
-    return Column(name.lstrip("#?"), type_, priority=priority)
+    return PrinterColumn(name.lstrip("#?"), type_, priority=priority)
 
 
 def plain_printer() -> Printer:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from karpy.adapters.apiserver.tables.cells import NONE, UNSET, age, joined, name_of, part
-from karpy.adapters.apiserver.tables.printers import Column, Printer, columns
+from karpy.adapters.apiserver.tables.printers import Printer, PrinterColumn, columns
 from karpy.codec.fields import JsonObject
 
 _MODES: Final = {
@@ -124,7 +124,7 @@ STORAGE: Final = {
     ("storage.k8s.io", "VolumeAttachment"): Printer(
         (
             *columns("Name"),
-            Column("Attacher", format="name"),
+            PrinterColumn("Attacher", format="name"),
             *columns("PV | Node | ?Attached | Age"),
         ),
         _attachment,

@@ -76,7 +76,7 @@ CheckWrite = Callable[[str], None]
 """Raises LeadershipUncertain unless a writing call may be made now."""
 
 
-class Patience(msgspec.Struct, frozen=True):
+class AwsTimeouts(msgspec.Struct, frozen=True):
     """Timeouts and retries of calls."""
 
     seconds: float = 240.0
@@ -100,7 +100,7 @@ class AwsClient:
         session: AioSession,
         region: str,
         partition: str,
-        patience: Patience,
+        patience: AwsTimeouts,
         check_write: CheckWrite,
     ) -> None:
         """Use `connect_aws` instead."""
@@ -289,7 +289,7 @@ class AwsClient:
 
 async def connect_aws(
     region: str = "",
-    patience: Patience | None = None,
+    patience: AwsTimeouts | None = None,
     check_write: CheckWrite = lambda _: None,
 ) -> AwsClient:
     """
@@ -309,7 +309,7 @@ async def connect_aws(
             problem=f"is `{found}`, which is no region of AWS",
             hint="give a region such as eu-west-1",
         ) from error
-    return AwsClient(session, found, partition, patience or Patience(), check_write)
+    return AwsClient(session, found, partition, patience or AwsTimeouts(), check_write)
 
 
 async def _find_region(session: AioSession) -> str:
@@ -342,7 +342,7 @@ def _region_sources(session: AioSession) -> Iterator[str | None]:
         ) from error
 
 
-def _config(patience: Patience) -> AioConfig:
+def _config(patience: AwsTimeouts) -> AioConfig:
     return AioConfig(
         user_agent_extra=f"karpy/{__version__}",
         connect_timeout=patience.connect_seconds,
