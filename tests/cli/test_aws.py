@@ -54,7 +54,7 @@ def test_an_invalid_name_is_refused_with_its_flag(karpy: Karpy) -> None:
 @pytest.fixture(scope="module")
 def fake_environ() -> Iterator[dict[str, str]]:
     server = pytest.importorskip("karpy.adapters.clouds.awsfake.server")
-    fake = server.AwsFake(server.Account("us-west-2", "shop", "1.34", ("m5", "c6g")))
+    fake = server.AwsFake(server.FakeAccount("us-west-2", "shop", "1.34", ("m5", "c6g")))
     fake.start()
     yield fake.environ
     fake.stop()

@@ -186,7 +186,7 @@ async def test_people_get_a_table_with_hints(karpy: Karpy) -> None:
 @pytest.fixture
 def fake_environ(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     server = pytest.importorskip("karpy.adapters.clouds.awsfake.server")
-    fake = server.AwsFake(server.Account("us-west-2", "shop", "1.34", ("m5", "c6g")))
+    fake = server.AwsFake(server.FakeAccount("us-west-2", "shop", "1.34", ("m5", "c6g")))
     fake.start()
     for key, value in fake.environ.items():
         monkeypatch.setenv(key, value)

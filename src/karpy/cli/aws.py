@@ -266,7 +266,7 @@ def fake(
     Everything is gone afterwards.
     """
     serving = import_aws_fake("karpy.cli.awsfake")
-    account = serving.Account(
+    account = serving.FakeAccount(
         contents.region,
         contents.cluster,
         contents.kubernetes,

@@ -110,7 +110,9 @@ def cluster(
             path=str(kubeconfig), problem="it is there already and is not one of ours"
         )
     embedded = import_embedded("karpy.cli.residence")
-    asyncio.run(embedded.run_cluster(terminal, embedded.Place(kubeconfig, port, token), contents))
+    asyncio.run(
+        embedded.run_cluster(terminal, embedded.ClusterEndpoint(kubeconfig, port, token), contents)
+    )
     return DONE
 
 
