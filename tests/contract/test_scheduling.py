@@ -167,9 +167,9 @@ async def test_a_pod_that_fits_nowhere_gets_the_reason(
     await add_node(world, "n1", labels={ZONE: "a"})
     await world.create(POD, asking("a", **spec))
 
-    reason, message = await refusal_of(world, "a")
+    condition_reason, message = await refusal_of(world, "a")
 
-    assert reason == "Unschedulable"
+    assert condition_reason == "Unschedulable"
     assert message.startswith("0/1 nodes are available: ")
     assert reason in message
 

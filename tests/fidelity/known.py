@@ -1,4 +1,4 @@
-"""Where the core and kube-scheduler part, knowingly; docs/fidelity.md has the whole sentences."""
+"""Known differences of the core and kube-scheduler; docs/fidelity.md has the whole sentences."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -15,19 +15,25 @@ from tests.fidelity.worlds import Answer
 
 
 class Known(Enum):
-    """A difference that is wanted, or put up with."""
+    """A difference that is intended or accepted."""
 
-    MATCH_FIELDS = "the core does not judge node affinity by the names of nodes"
+    MATCH_FIELDS = "the core does not evaluate node affinity on the names of nodes"
     FRESH_HOST = "for the core there is always an empty host, for kube-scheduler only if one exists"
     EMPTY_SELECTOR = "kube-scheduler counts no pods for a spread whose selector is empty"
     SPREADS_TOGETHER = "kube-scheduler only counts nodes that have the keys of all hard spreads"
-    TERMS_TOGETHER = "the core meets affinity terms one by one, kube-scheduler all by one pod"
-    NEGATIVE_NAMESPACES = "kube-scheduler takes some namespace selectors to mean all namespaces"
-    ENDING = "pods that are being deleted count for kube-scheduler's affinity, not for the core"
-    IPV6_ANY = "the core takes the host address :: to mean all addresses"
+    TERMS_TOGETHER = (
+        "for kube-scheduler only a pod that matches all affinity terms counts for any of them"
+    )
+    NEGATIVE_NAMESPACES = (
+        "kube-scheduler reads a namespace selector that a namespace without labels would match"
+    )
+    ENDING = "kube-scheduler counts pods that are being deleted for an affinity"
+    IPV6_ANY = "for the core the host address :: means all addresses"
     SIDECAR_PORTS = "the core does not see the host ports of sidecars"
     SINGLE_POD_CLAIM = "the core does not know that a claim may be for one pod only"
-    STATIC_VOLUME = "the core takes any class that waits for a pod to make volumes on demand"
+    STATIC_VOLUME = (
+        "the core assumes that every StorageClass with `WaitForFirstConsumer` provisions volumes"
+    )
     VOLUME_LABELS = "the core does not read the zone labels of volumes"
 
 
