@@ -21,19 +21,15 @@ class Known(Enum):
     FRESH_HOST = "for the core there is always an empty host, for kube-scheduler only if one exists"
     EMPTY_SELECTOR = "kube-scheduler counts no pods for a spread whose selector is empty"
     SPREADS_TOGETHER = "kube-scheduler only counts nodes that have the keys of all hard spreads"
-    TERMS_TOGETHER = (
-        "for kube-scheduler only a pod that matches all affinity terms counts for any of them"
-    )
+    TERMS_TOGETHER = "for kube-scheduler only a pod that matches all affinity terms counts"
     NEGATIVE_NAMESPACES = (
-        "kube-scheduler reads a namespace selector that a namespace without labels would match"
+        "kube-scheduler reads a namespace selector that a namespace without labels"
     )
     ENDING = "kube-scheduler counts pods that are being deleted for an affinity"
     IPV6_ANY = "for the core the host address :: means all addresses"
     SIDECAR_PORTS = "the core does not see the host ports of sidecars"
     SINGLE_POD_CLAIM = "the core does not know that a claim may be for one pod only"
-    STATIC_VOLUME = (
-        "the core assumes that every StorageClass with `WaitForFirstConsumer` provisions volumes"
-    )
+    STATIC_VOLUME = "the core assumes that every StorageClass with `WaitForFirstConsumer`"
     VOLUME_LABELS = "the core does not read the zone labels of volumes"
 
 
