@@ -227,10 +227,10 @@ def _repeated(conversion: Conversion) -> list[Line]:
     names = conversion.repeated
     if not names:
         return []
-    told = f"{few_of(names, _NAMES_SHOWN)}: more than one object has this name"
+    text = f"{few_of(names, _NAMES_SHOWN)}: more than one object has this name"
     hint = "convert and apply the folder of each cluster on its own"
     return [
-        line(Span("note: ", Style.CARE), told),
+        line(Span("note: ", Style.CARE), text),
         line(Span("  hint: ", Style.QUIET), hint),
     ]
 

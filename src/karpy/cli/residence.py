@@ -29,11 +29,11 @@ class ClusterEndpoint(Struct, frozen=True):
 
 def report_error(terminal: Terminal, error: BaseException) -> None:
     """Report an unexpected error of a request with its traceback; clients get a short message."""
-    told = Unexpected(error=error)
+    unexpected = Unexpected(error=error)
     parts = "".join(format_exception(error)).splitlines()
     terminal.report(
         *(line(part) for part in parts),
-        line(Span("error: ", Style.BAD), f"{told.message} ({told.code})"),
+        line(Span("error: ", Style.BAD), f"{unexpected.message} ({unexpected.code})"),
     )
 
 

@@ -95,7 +95,7 @@ def _shape(block: list[str]) -> Shape:
     name, *marks = head.split()
     fields, inlined = {}, {}
     for line in block[1:]:
-        words, _, told = line.partition(" # ")
+        words, _, comment = line.partition(" # ")
         number, first, type_, *rest = words.split()
         if first == "=":
             inlined[int(number)] = type_
@@ -107,7 +107,7 @@ def _shape(block: list[str]) -> Shape:
             is_required=first.endswith("!"),
             is_pointer=type_.startswith("*"),
             marks=_marks(rest),
-            about=told,
+            about=comment,
         )
         fields[field.name] = field
     return Shape(name, fields, _marks(marks), about, inlined)
