@@ -67,6 +67,11 @@ _USUAL_BYTES: Final = 4096
 """Larger rules are shared only if they were read from equal bytes."""
 
 
+_DISRUPTION_FIELDS: Final = frozenset(
+    {"terminationGracePeriodSeconds", "priority", "priorityClassName"}
+)
+
+
 class PodReader:
     """
     Reads pods, and caches the parts that they share.
@@ -226,6 +231,8 @@ class PodReader:
 
     def _disruption_of(self, meta: JsonObject, spec: JsonObject) -> PodDisruption:
         annotations = meta.get("annotations") or _NOTHING
+        if not annotations and _DISRUPTION_FIELDS.isdisjoint(spec):
+            return USUAL_DISRUPTION
         values = [annotations.get(key) for key in DISRUPTION_ANNOTATIONS]
         if any(type(each) is not str and each is not None for each in values):
             Fields(meta, "metadata").labels("annotations")
